@@ -1,0 +1,41 @@
+# Everything runs in a virtual environment of its own; nothing else needs to be installed.
+PYTHON ?= python3
+BIN := .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test lint bench figures clean
+
+demo: .venv/base
+	$(BIN)/python examples/demo.py
+
+test: lint
+	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 -q
+	KERAS_BACKEND=torch $(BIN)/python -m pytest -n 2 -q tests/test_keras.py
+	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 -q tests/test_keras.py
+
+lint: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: .venv/test
+	$(BIN)/python benchmarks/layers.py
+
+figures: .venv/base
+	$(BIN)/python docs/figures/undershoot.py
+
+.venv/base: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+# torch comes first and alone: resolved beside others, a newer build would bring CUDA along.
+.venv/test: .venv/base
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet --group test
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,204 @@
+"""The formula: a neuron that prunes what is missing and scales its bias by what is left.
+
+For a row x whose features hold the shares pi_j of a neuron, with rho the sum of the shares of
+what is missing (Eq. 3 and Eq. 5 of the paper, and one step beyond):
+
+    a = sum over observed x_j w_j  +  (1 - rho) b  +  compensation
+
+    compensation   adds                                    parameters beyond kernel and bias
+    "none"         nothing                                 none       PROMISSING
+    "shared"       rho c                                   c (s,)     mPROMISSING
+    "feature"      v_j for every missing feature j         V (F, s)
+
+It is computed as one affine map: `prune` turns x into [x0, extra], `fold` turns the weights into
+[W; rows], and a = [x0, extra] @ [W; rows] + b. `extra` is rho, or the 0/1 absence of every feature.
+
+Every function takes the array namespace as `xp` (NumPy, jax.numpy, torch or keras.ops) and a
+`layout`, which is a `Layout` or anything with its attributes. Nothing is imported here, no branch
+depends on data, and what is missing is replaced before any arithmetic, so that gradients stay
+finite.
+"""
+
+TYPE_CHECKING = False  # Type checkers know this name; importing it would be an import.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+COMPENSATIONS = ("none", "shared", "feature")
+INF = float("inf")
+
+
+class Layout:
+    """How the columns of a matrix make up features, and each feature's share of a neuron.
+
+    Parameters
+    ----------
+    n_columns : int
+        p, the number of columns.
+    groups : sequence of p int, optional
+        The feature each column belongs to, numbered from 0. By default every column is a feature.
+    shares : sequence of float, optional
+        One share per feature, non-negative, summing to 1. By default 1/F each. The columns of a
+        feature divide its share equally.
+
+    Attributes
+    ----------
+    n_columns, n_features : int
+    groups : tuple of int or None
+        None when every column is its own feature, in order.
+    shares : tuple of float or None
+        The shares of the features; None when all are equal.
+    column_shares : array (p,) or None
+        None when all are equal: rho is then the plain mean of the mask, which is exact where a
+        sum of 1/p is not.
+    membership : array (p, F) or None
+        1/size of the feature in the cells where the column belongs to it; None without groups.
+    feature_shares : array (F, 1) or float
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        groups: "Sequence[int] | None" = None,
+        shares: "Sequence[float] | None" = None,
+    ) -> None:
+        if n_columns < 1:
+            raise ValueError(f"At least one column is needed. Received: {n_columns} columns.")
+        given = range(n_columns) if groups is None else list(groups)
+        if len(given) != n_columns:
+            raise ValueError(
+                f"`groups` must name one feature for each of the {n_columns} columns. "
+                f"Received: {len(given)} entries."
+            )
+        if any(isinstance(g, str) or int(g) != g for g in given):
+            raise ValueError(f"`groups` must hold whole numbers. Received: groups={given}")
+        owner = [int(g) for g in given]
+        size = [0] * (max(owner) + 1)
+        for g in owner:
+            if g < 0:
+                raise ValueError(f"`groups` must count features from 0. Received: {g}")
+            size[g] += 1
+        if 0 in size:
+            raise ValueError(
+                f"`groups` must use every number from 0 to {len(size) - 1}: no column belongs "
+                f"to feature {size.index(0)}."
+            )
+        n_features = len(size)
+        weight = [1 / n_features] * n_features if shares is None else [float(s) for s in shares]
+        if len(weight) != n_features:
+            raise ValueError(
+                f"`shares` must have one entry for each of the {n_features} features. "
+                f"Received: {len(weight)} entries."
+            )
+        for share in weight:
+            if not 0 <= share < INF:
+                raise ValueError(f"`shares` must be non-negative numbers. Received: {share}")
+        if abs(sum(weight) - 1) > 1e-6:
+            raise ValueError(f"`shares` must sum to 1. Received a sum of {sum(weight)}.")
+
+        one_to_one = owner == list(range(n_columns))
+        equal = len(set(weight)) == 1
+        self.n_columns, self.n_features = n_columns, n_features
+        self.groups = None if one_to_one else tuple(owner)
+        self.shares = None if equal else tuple(weight)
+        self.column_shares: Any = None
+        if not (equal and len(set(size)) == 1):
+            self.column_shares = [weight[g] / size[g] for g in owner]
+        self.membership: Any = None
+        if not one_to_one:
+            self.membership = [[(g == f) / size[g] for f in range(n_features)] for g in owner]
+        self.feature_shares: Any = 1 / n_features if equal else [[share] for share in weight]
+
+    def map(self, convert: "Callable[[Any], Any]") -> "Layout":
+        """The same layout with its nested lists turned into arrays by `convert`."""
+        new = object.__new__(Layout)
+        new.__dict__.update(self.__dict__)
+        for name in ("column_shares", "membership", "feature_shares"):
+            value = getattr(self, name)
+            if isinstance(value, list):
+                setattr(new, name, convert(value))
+        return new
+
+
+def check_compensation(compensation: object) -> str:
+    """Return `compensation` if it is one of `COMPENSATIONS`, else say what was expected."""
+    if compensation not in COMPENSATIONS:
+        raise ValueError(
+            f'`compensation` must be "none", "shared" or "feature". '
+            f"Received: compensation={compensation!r}"
+        )
+    return str(compensation)
+
+
+def is_per_feature(compensation_weight: "Any") -> bool:
+    """Whether a compensation is V (F, s); None and c (s,) are not."""
+    return compensation_weight is not None and len(compensation_weight.shape) == 2
+
+
+def prune(x: "Any", layout: "Any", *, xp: "Any", per_feature: bool = False) -> "Any":
+    """[x0, rho] of shape (..., p + 1), or [x0, absent] of shape (..., p + F) if `per_feature`.
+
+    `absent` is 0 or 1 where the columns of a feature go missing together, as they do when they
+    encode one value, and the missing part of them otherwise.
+    """
+    missing = xp.isnan(x)
+    # `where(missing, 0, x)` says the same and is 4 to 7 times slower in eager torch. The infinities
+    # are passed through: they must never become ordinary numbers.
+    x0 = xp.nan_to_num(x, nan=0.0, posinf=INF, neginf=-INF)
+    one = xp.ones_like(x[..., :1])  # Carries the dtype of x: no namespace shares a way to cast.
+    if per_feature:
+        extra = xp.multiply(missing, one)
+        if layout.membership is not None:
+            extra = xp.matmul(extra, layout.membership)
+    elif layout.column_shares is not None:
+        extra = xp.sum(xp.multiply(missing, layout.column_shares), axis=-1, keepdims=True)
+    else:
+        extra = xp.multiply(xp.sum(missing, axis=-1, keepdims=True), one) / layout.n_columns
+    return xp.concatenate([x0, extra], axis=-1)
+
+
+def fold(
+    kernel: "Any", bias: "Any", compensation_weight: "Any", layout: "Any", *, xp: "Any"
+) -> "Any":
+    """[W; c - b] of shape (p + 1, s), or [W; V - pi b] of shape (p + F, s).
+
+    `kernel` is (p, s), `bias` is (s,) or None, `compensation_weight` is None, (s,) or (F, s): its
+    rank says which member of the family this is.
+    """
+    if bias is None:
+        bias = xp.zeros_like(kernel[0])
+    if compensation_weight is None:
+        rows = -bias[None, :]
+    elif is_per_feature(compensation_weight):
+        rows = compensation_weight - layout.feature_shares * bias
+    else:
+        rows = (compensation_weight - bias)[None, :]
+    return xp.concatenate([kernel, rows], axis=-2)
+
+
+def activation(
+    x: "Any", kernel: "Any", bias: "Any", compensation_weight: "Any", layout: "Any", *, xp: "Any"
+) -> "Any":
+    """The activation (..., s) of s neurons for x of shape (..., p), NaN where missing."""
+    pruned = prune(x, layout, xp=xp, per_feature=is_per_feature(compensation_weight))
+    out = xp.matmul(pruned, fold(kernel, bias, compensation_weight, layout, xp=xp))
+    return out if bias is None else out + bias
+
+
+def neutralizers(
+    kernel: "Any", bias: "Any", compensation_weight: "Any", layout: "Any", *, xp: "Any"
+) -> "Any":
+    """U of shape (s, p): the value that, put in a gap, gives the activation the gap gives.
+
+    Without compensation this is the paper's -b / (p w) (Eq. 2 and 4). It is a read-out, in NumPy:
+    a weight of zero gives inf or nan, without a warning.
+    """
+    rows = fold(kernel, bias, compensation_weight, layout, xp=xp)[layout.n_columns :]
+    if is_per_feature(compensation_weight):
+        gap = rows if layout.membership is None else xp.matmul(layout.membership, rows)
+    elif layout.column_shares is None:
+        gap = rows / layout.n_columns
+    else:
+        gap = layout.column_shares[:, None] * rows
+    with xp.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return (gap / kernel).T

@@ -1,0 +1,257 @@
+"""The NaN contract: what any NaN-native layer must satisfy, as checks to be run on it.
+
+scikit-learn's `allow_nan` tag switches checks off and no framework says what NaN means. These
+checks do, for a layer of ours or of anybody's. A layer is described by two functions on NumPy
+arrays, each a few lines around the framework at hand:
+
+    forward(x, kernel, bias, compensation_weight, dtype) -> output
+    gradient(x, kernel, bias, compensation_weight, dtype) -> gradients of the output's sum
+                                                             with respect to those arrays
+
+`x` is (..., p) with NaN where missing, `kernel` (p, s), `bias` (s,), and `compensation_weight` is
+None, (s,) or (p, s) for the compensations "none", "shared" and "feature". The arrays are float64;
+`dtype` names the precision in which the layer is to compute: "float32", "float64" or "bfloat16".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from promissing import _core
+
+__all__ = ["DTYPES", "LAYER_CHECKS", "LayerUnderTest", "check_layer", "tolerance"]
+
+Array = NDArray[Any]
+DTYPES = ("float32", "float64", "bfloat16")
+
+
+class _Forward(Protocol):
+    def __call__(
+        self, x: Array, kernel: Array, bias: Array, compensation_weight: Array | None, dtype: str, /
+    ) -> Array: ...
+
+
+class _Gradient(Protocol):
+    def __call__(
+        self, x: Array, kernel: Array, bias: Array, compensation_weight: Array | None, dtype: str, /
+    ) -> Iterable[Array | None]: ...
+
+
+@dataclass(frozen=True)
+class LayerUnderTest:
+    """A layer as the checks see it: its two functions, its compensation and the precision."""
+
+    forward: _Forward
+    gradient: _Gradient | None = None
+    compensation: str = "none"
+    dtype: str = "float32"
+
+    def draw(self, p: int = 5, s: int = 3, seed: int = 0) -> tuple[Array, Array, Array | None]:
+        """Random kernel, bias and compensation_weight, none of them near zero."""
+        rng = np.random.default_rng(seed)
+        shape = {"none": None, "shared": (s,), "feature": (p, s)}[self.compensation]
+        kernel = _away_from_zero(rng, (p, s))
+        bias = _away_from_zero(rng, (s,))
+        return kernel, bias, None if shape is None else _away_from_zero(rng, shape)
+
+    def __call__(self, x: Array, weights: tuple[Array, Array, Array | None]) -> Array:
+        """The output as float64, once its shape is seen to be right."""
+        out = np.asarray(self.forward(x, *weights, self.dtype), np.float64)
+        expected = (*x.shape[:-1], weights[0].shape[1])
+        assert out.shape == expected, f"expected an output of shape {expected}, got {out.shape}"
+        return out
+
+    def assert_close(self, actual: Array, expected: Array, why: str) -> None:
+        """Compare within the tolerance of the precision."""
+        tol = tolerance(self.dtype)
+        np.testing.assert_allclose(actual, expected, rtol=tol, atol=tol, err_msg=why)
+
+
+def tolerance(dtype: str) -> float:
+    """How far two ways to compute the same sum of a few terms may lie apart."""
+    return {"float64": 1e-12, "float32": 2e-6, "bfloat16": 5e-2, "float16": 1e-2}[dtype]
+
+
+def check_layer(
+    forward: _Forward,
+    gradient: _Gradient | None = None,
+    *,
+    compensation: str = "none",
+    dtypes: Iterable[str] = DTYPES,
+) -> None:
+    """Run a layer through the whole contract; raise AssertionError at the first breach.
+
+    Parameters
+    ----------
+    forward, gradient : callable
+        See the top of this module. Without `gradient` nothing is said about gradients.
+    compensation : {"none", "shared", "feature"}, default="none"
+        What the layer adds for what is missing.
+    dtypes : iterable of str
+        The precisions to try.
+
+    Examples
+    --------
+    Filling gaps with zero and keeping the whole bias breaks the contract:
+
+    >>> import numpy as np
+    >>> from promissing.checks import check_layer
+    >>> def zero_imputation(x, kernel, bias, compensation_weight, dtype):
+    ...     return np.nan_to_num(x) @ kernel + bias
+    >>> check_layer(zero_imputation, dtypes=["float64"])
+    Traceback (most recent call last):
+        ...
+    AssertionError: check_all_missing_row_gives_the_compensation (float64): ...
+    """
+    _core.check_compensation(compensation)
+    for dtype in dtypes:
+        layer = LayerUnderTest(forward, gradient, compensation, dtype)
+        for check in LAYER_CHECKS:
+            try:
+                check(layer)
+            except AssertionError as error:
+                raise AssertionError(f"{check.__name__} ({dtype}): {error}") from error
+
+
+def check_complete_row_is_the_plain_layer(layer: LayerUnderTest) -> None:
+    """Propositions 2 and 3: with nothing missing, x W + b."""
+    weights = layer.draw()
+    x = np.random.default_rng(1).normal(size=(4, 5))
+    plain = x @ weights[0] + weights[1]
+    layer.assert_close(layer(x, weights), plain, "a complete row is not treated as a plain layer")
+
+
+def check_all_missing_row_gives_the_compensation(layer: LayerUnderTest) -> None:
+    """Proposition 1: with nothing known, zero, c, or the sum of the features' v."""
+    _, bias, weight = weights = layer.draw()
+    expected = np.zeros_like(bias) if weight is None else weight
+    if expected.ndim == 2:
+        expected = expected.sum(axis=0)
+    out = layer(np.full((2, 5), np.nan), weights)
+    layer.assert_close(out, np.stack([expected] * 2), "a row with nothing observed is off")
+
+
+def check_gap_is_worth_its_neutralizer(layer: LayerUnderTest) -> None:
+    """Eq. 2: a gap acts on each neuron as if the neuron's neutralizer stood in it."""
+    weights = layer.draw()
+    x = _with_gaps((6, 5), seed=2)
+    u = _core.neutralizers(*weights, _core.Layout(5), xp=np)
+    neurons = [
+        np.where(np.isnan(x), u[k], x) @ weights[0][:, k] + weights[1][k] for k in range(len(u))
+    ]
+    layer.assert_close(layer(x, weights), np.stack(neurons, -1), "a gap is not its neutralizer")
+
+
+def check_order_of_features_does_not_matter(layer: LayerUnderTest) -> None:
+    """Permuting features together with their weights changes nothing."""
+    kernel, bias, weight = weights = layer.draw()
+    x = _with_gaps((6, 5), seed=3)
+    order = np.random.default_rng(3).permutation(5)
+    moved = weight[order] if weight is not None and weight.ndim == 2 else weight
+    out = layer(x[:, order], (kernel[order], bias, moved))
+    layer.assert_close(out, layer(x, weights), "the order of the features matters")
+
+
+def check_no_nan_comes_out(layer: LayerUnderTest) -> None:
+    """For finite or NaN input, outputs and gradients are finite."""
+    weights = layer.draw()
+    x = np.concatenate([_with_gaps((6, 5), seed=4), np.full((1, 5), np.nan), np.zeros((1, 5))])
+    assert np.isfinite(layer(x, weights)).all(), "NaN or inf in the output"
+    _assert_finite_gradients(layer, x, weights)
+
+
+def check_zero_weights_are_harmless(layer: LayerUnderTest) -> None:
+    """A weight of zero, for which no neutralizer exists, is nothing special."""
+    kernel, bias, weight = layer.draw()
+    weights = (np.zeros_like(kernel), bias, weight)
+    x = _with_gaps((6, 5), seed=5)
+    nothing = np.where(np.isnan(x), np.nan, 0.0)
+    layer.assert_close(layer(x, weights), layer(nothing, weights), "zero weights let values pass")
+    assert np.isfinite(layer(x, weights)).all(), "zero weights give NaN or inf"
+    _assert_finite_gradients(layer, x, weights)
+
+
+def check_infinity_is_never_an_ordinary_number(layer: LayerUnderTest) -> None:
+    """An infinite input shows in the output, or is refused with a ValueError."""
+    weights = layer.draw()
+    for value in (np.inf, -np.inf):
+        x = np.array([[1.0, value, np.nan, 2.0, 3.0]])
+        try:
+            out = layer(x, weights)
+        except ValueError:
+            continue
+        assert not np.isfinite(out).any(), f"{value} went in and a finite number came out"
+
+
+def check_leading_axes_are_batches(layer: LayerUnderTest) -> None:
+    """Rank 3 and one row at a time give what rank 2 gives."""
+    weights = layer.draw()
+    x = _with_gaps((6, 5), seed=6)
+    flat = layer(x, weights)
+    cube = layer(x.reshape(2, 3, 5), weights)
+    layer.assert_close(cube.reshape(6, -1), flat, "rank 3 differs from rank 2")
+    rows = np.concatenate([layer(row[None], weights) for row in x])
+    layer.assert_close(rows, flat, "a row alone differs from the row in a batch")
+
+
+def check_one_feature(layer: LayerUnderTest) -> None:
+    """A single feature is either all there or all missing."""
+    kernel, bias, weight = weights = layer.draw(p=1)
+    gap = np.zeros_like(bias) if weight is None else weight.reshape(-1)
+    out = layer(np.array([[2.0], [np.nan]]), weights)
+    layer.assert_close(out, np.stack([2 * kernel[0] + bias, gap]), "one feature")
+
+
+def check_empty_batch(layer: LayerUnderTest) -> None:
+    """No rows in, no rows out."""
+    layer(np.empty((0, 5)), layer.draw())
+
+
+def check_input_is_left_alone(layer: LayerUnderTest) -> None:
+    """The caller's array still has its gaps afterwards."""
+    x = _with_gaps((6, 5), seed=7)
+    before = x.copy()
+    layer(x, layer.draw())
+    np.testing.assert_array_equal(x, before, "the input was modified")
+
+
+LAYER_CHECKS: tuple[Callable[[LayerUnderTest], None], ...] = (
+    check_complete_row_is_the_plain_layer,
+    check_all_missing_row_gives_the_compensation,
+    check_gap_is_worth_its_neutralizer,
+    check_order_of_features_does_not_matter,
+    check_no_nan_comes_out,
+    check_zero_weights_are_harmless,
+    check_infinity_is_never_an_ordinary_number,
+    check_leading_axes_are_batches,
+    check_one_feature,
+    check_empty_batch,
+    check_input_is_left_alone,
+)
+
+
+def _assert_finite_gradients(
+    layer: LayerUnderTest, x: Array, weights: tuple[Array, Array, Array | None]
+) -> None:
+    if layer.gradient is None:
+        return
+    names = ("x", "kernel", "bias", "compensation_weight")
+    for name, value in zip(names, layer.gradient(x, *weights, layer.dtype), strict=True):
+        if value is not None:
+            assert np.isfinite(np.asarray(value, float)).all(), (
+                f"the gradient of {name} is not finite"
+            )
+
+
+def _away_from_zero(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return np.asarray(rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape))
+
+
+def _with_gaps(shape: tuple[int, int], seed: int) -> Array:
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(shape) < 0.4, np.nan, rng.normal(size=shape))
