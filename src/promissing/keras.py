@@ -1,0 +1,303 @@
+"""NaN-native layers for Keras 3, on every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from promissing import _core
+
+try:
+    import keras
+except ImportError as error:
+    raise ImportError(
+        "promissing.keras needs Keras 3 and a backend: pip install 'promissing[keras]', and set "
+        f"KERAS_BACKEND to jax, torch or tensorflow, whichever is installed ({error})"
+    ) from error
+
+from keras import activations, constraints, initializers, ops, regularizers
+
+__all__ = ["NanDense", "NanDropout"]
+
+
+@keras.saving.register_keras_serializable(package="promissing")
+class NanDense(keras.layers.Layer):
+    """`keras.layers.Dense` for inputs with holes: NaN is pruned, the bias scaled by what is left.
+
+    A complete row gets exactly what `Dense` gives; a row with nothing observed gets zero, or the
+    compensation. Use it as the first layer and feed NaN where a value is missing.
+
+    The paper's own layer has a flag `use_c`: `use_c=False` is `compensation="none"` here and
+    `use_c=True` is `compensation="shared"`. Its weights are taken over by `set_paper_weights`.
+
+    Parameters
+    ----------
+    units : int
+        s, the number of neurons.
+    activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, \
+bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
+        As in `keras.layers.Dense`.
+    compensation : {"none", "shared", "feature"}, default="none"
+        "none" is PROMISSING (Eq. 3 of the paper); "shared" is mPROMISSING (Eq. 5), one learned
+        weight per neuron, times the share missing; "feature" adds one learned weight per neuron
+        and missing feature.
+    compensation_initializer : optional
+        By default the shared compensation starts as one more row of the kernel, as in the paper,
+        and the compensation per feature at zero.
+    compensation_regularizer, compensation_constraint : optional
+    groups : sequence of int, optional
+        The feature each column belongs to, for columns that together encode one feature.
+    shares : sequence of float, optional
+        Each feature's share of a neuron; equal by default.
+
+    Attributes
+    ----------
+    kernel : Variable (p, units)
+    bias : Variable (units,) or None
+    compensation_weight : Variable (units,) or (n_features, units), or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing.keras import NanDense
+    >>> layer = NanDense(4)
+    >>> float(np.abs(layer(np.full((1, 3), np.nan))).max())
+    0.0
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        *,
+        compensation: str = "none",
+        compensation_initializer: Any = None,
+        compensation_regularizer: Any = None,
+        compensation_constraint: Any = None,
+        groups: Sequence[int] | None = None,
+        shares: Sequence[float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        if isinstance(units, bool) or not isinstance(units, int) or units < 1:
+            raise ValueError(
+                "Received an invalid value for `units`, expected a positive integer. "
+                f"Received: units={units!r}"
+            )
+        self.units = units
+        self.activation = activations.get(activation)
+        self.use_bias = use_bias
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.kernel_regularizer = regularizers.get(kernel_regularizer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.kernel_constraint = constraints.get(kernel_constraint)
+        self.bias_constraint = constraints.get(bias_constraint)
+        self.compensation = _core.check_compensation(compensation)
+        self.compensation_initializer = initializers.get(compensation_initializer)
+        self.compensation_regularizer = regularizers.get(compensation_regularizer)
+        self.compensation_constraint = constraints.get(compensation_constraint)
+        self.groups = None if groups is None else [int(g) for g in groups]
+        self.shares = None if shares is None else [float(s) for s in shares]
+        if self.groups is not None or self.shares is not None:  # Complain now, not at build.
+            _core.Layout(len(self.groups or self.shares or ()), self.groups, self.shares)
+        self.input_spec = keras.layers.InputSpec(min_ndim=2)
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        p = input_shape[-1]
+        if p is None:
+            raise ValueError(
+                "The last dimension of the inputs to `NanDense` should be defined. Received: "
+                f"input_shape={tuple(input_shape)}"
+            )
+        self._layout = _core.Layout(p, self.groups, self.shares)
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(p, self.units),
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias",
+                shape=(self.units,),
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+            )
+        self.compensation_weight = None
+        if self.compensation != "none":
+            shared = self.compensation == "shared"
+            default = self._one_more_kernel_row if shared else "zeros"
+            self.compensation_weight = self.add_weight(
+                name="compensation_weight",
+                shape=(self.units,) if shared else (self._layout.n_features, self.units),
+                initializer=self.compensation_initializer or default,
+                regularizer=self.compensation_regularizer,
+                constraint=self.compensation_constraint,
+            )
+        self.input_spec = keras.layers.InputSpec(min_ndim=2, axes={-1: p})
+        self.built = True
+
+    def _one_more_kernel_row(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        rows = self._layout.n_columns + 1
+        return self.kernel_initializer((rows, *shape), dtype=dtype)[-1]
+
+    def call(self, inputs: Any) -> Any:
+        layout = self._layout.map(lambda values: ops.convert_to_tensor(values, self.compute_dtype))
+        kernel, bias, weight = (
+            None if w is None else ops.convert_to_tensor(w)
+            for w in (self.kernel, self.bias, self.compensation_weight)
+        )
+        return self.activation(_core.activation(inputs, kernel, bias, weight, layout, xp=ops))
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        return (*input_shape[:-1], self.units)
+
+    def neutralizers(self) -> np.ndarray:
+        """U (s, p) in NumPy: what each neuron sees in the place of a missing value (Eq. 4)."""
+        if not self.built:
+            raise ValueError("`neutralizers()` needs a built layer. Call it on data first.")
+        kernel, bias, weight = (
+            None if w is None else np.asarray(ops.convert_to_numpy(w), float)
+            for w in (self.kernel, self.bias, self.compensation_weight)
+        )
+        layout = self._layout.map(np.asarray)
+        return np.asarray(_core.neutralizers(kernel, bias, weight, layout, xp=np))
+
+    def set_paper_weights(self, kernel: Any, bias: Any, *, as_listed: bool = True) -> None:
+        """Take over the weights of the paper's own `nanDense`.
+
+        Parameters
+        ----------
+        kernel : array (p, units) or (p + 1, units)
+            With `use_c=True` the listing keeps the compensation as the last row of the kernel.
+        bias : array (units,)
+        as_listed : bool, default=True
+            The listing with `use_c=True` divides the bias by p + 1 where Eq. 5 divides by p. True
+            keeps the predictions of the trained layer, by adding b / (p + 1) to the compensation;
+            False takes the row as the w_c of Eq. 5.
+        """
+        if not self.built:
+            raise ValueError("`set_paper_weights()` needs a built layer. Call it on data first.")
+        kernel, bias = np.asarray(kernel), np.asarray(bias)
+        p = self._layout.n_columns
+        rows = p + (self.compensation == "shared")
+        if self.compensation == "feature" or not self.use_bias or self._layout.column_shares:
+            raise ValueError(
+                "The paper's layer has a bias, equal shares and `compensation` none or shared."
+            )
+        if kernel.shape != (rows, self.units) or bias.shape != (self.units,):
+            raise ValueError(
+                f"Expected a kernel of shape {(rows, self.units)} and a bias of shape "
+                f"{(self.units,)} for compensation={self.compensation!r}. Received: "
+                f"{kernel.shape} and {bias.shape}"
+            )
+        weights = [kernel[:p], bias]
+        if self.compensation == "shared":
+            weights.append(kernel[p] + bias / (p + 1) if as_listed else kernel[p])
+        self.set_weights(weights)
+
+    def get_config(self) -> dict[str, Any]:
+        config = {
+            "units": self.units,
+            "activation": activations.serialize(self.activation),
+            "use_bias": self.use_bias,
+            "compensation": self.compensation,
+            "groups": self.groups,
+            "shares": self.shares,
+            "activity_regularizer": regularizers.serialize(self.activity_regularizer),
+        }
+        for name in ("kernel", "bias", "compensation"):
+            for kind, module in (
+                ("initializer", initializers),
+                ("regularizer", regularizers),
+                ("constraint", constraints),
+            ):
+                value = getattr(self, f"{name}_{kind}")
+                config[f"{name}_{kind}"] = None if value is None else module.serialize(value)
+        return {**super().get_config(), **config}
+
+
+@keras.saving.register_keras_serializable(package="promissing")
+class NanDropout(keras.layers.Layer):
+    """While training, make observed values unknown with probability `rate`.
+
+    Ordinary dropout in front of a NaN-native layer would make observed zeros; this makes gaps, and
+    rescales nothing because the layer itself scales its bias by what is left.
+
+    Parameters
+    ----------
+    rate : float
+        Probability that a value, or a whole group of columns, becomes NaN.
+    groups : sequence of int, optional
+        The group each column belongs to; the columns of a group vanish together.
+    seed : int, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing.keras import NanDropout
+    >>> bool(np.isnan(NanDropout(1.0)(np.ones(3), training=True)).all())
+    True
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        *,
+        groups: Sequence[int] | None = None,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not 0 <= rate <= 1:
+            raise ValueError(
+                f"Invalid value received for argument `rate`. Expected a float value between 0 "
+                f"and 1. Received: rate={rate}"
+            )
+        self.rate = rate
+        self.groups = None if groups is None else [int(g) for g in groups]
+        self._layout = None if groups is None else _core.Layout(len(groups), groups)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        if self._layout is not None and input_shape[-1] != self._layout.n_columns:
+            raise ValueError(
+                f"`groups` has {self._layout.n_columns} entries but the last dimension of the "
+                f"inputs is {input_shape[-1]}. Received: input_shape={tuple(input_shape)}"
+            )
+        self.built = True
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        if not training or self.rate == 0:
+            return inputs
+        shape = ops.shape(inputs)
+        if self._layout is not None:
+            shape = (*shape[:-1], self._layout.n_features)
+        draw = keras.random.uniform(shape, dtype="float32", seed=self.seed_generator)
+        if self._layout is not None:
+            draw = ops.take(draw, self.groups, axis=-1)
+        return ops.where(draw < self.rate, ops.full_like(inputs, float("nan")), inputs)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        config = {"rate": self.rate, "groups": self.groups, "seed": self.seed}
+        return {**super().get_config(), **config}

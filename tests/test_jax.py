@@ -1,0 +1,115 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from cases import cases, spelled_out
+from hypothesis import given, settings
+
+from promissing.checks import LAYER_CHECKS, LayerUnderTest
+from promissing.jax import NanDenseParams, apply, init, neutralizers
+
+COMPENSATIONS = ("none", "shared", "feature")
+
+
+def params_of(kernel, bias, weight, dtype):
+    return NanDenseParams(
+        *(None if w is None else jnp.asarray(w, dtype) for w in (kernel, bias, weight))
+    )
+
+
+def forward(x, kernel, bias, weight, dtype):
+    out = apply(params_of(kernel, bias, weight, dtype), jnp.asarray(x, dtype))
+    assert out.dtype == dtype
+    return np.asarray(out, float)
+
+
+def gradient(x, kernel, bias, weight, dtype):
+    def total(params, x):
+        return apply(params, x).sum()
+
+    by_params, by_x = jax.grad(total, argnums=(0, 1))(
+        params_of(kernel, bias, weight, dtype), jnp.asarray(x, dtype)
+    )
+    return [by_x, *by_params]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("compensation", COMPENSATIONS)
+@pytest.mark.parametrize("check", LAYER_CHECKS)
+def test_contract(check, compensation, dtype):
+    with jax.enable_x64(dtype == "float64"):
+        check(LayerUnderTest(forward, gradient, compensation, dtype))
+
+
+@settings(max_examples=25)  # Each shape is compiled anew.
+@given(cases())
+def test_agrees_with_numpy(case):
+    params = params_of(*case.weights, "float32")
+    call = functools.partial(apply, groups=case.groups, shares=case.shares)
+    out = call(params, case.x)
+    assert np.abs(out - spelled_out(case)).max(initial=0) <= 1e-6 * case.magnitude
+    slopes = jax.grad(lambda params: call(params, case.x).sum())(params)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
+
+
+@pytest.mark.parametrize("compensation", COMPENSATIONS)
+def test_jit_vmap_grad_and_scan_together(compensation):
+    """Four networks on their own data, trained for a few steps inside one compiled program."""
+    keys = jax.random.split(jax.random.key(0), 4)
+    params = jax.vmap(lambda key: init(key, 6, 3, compensation=compensation))(keys)
+    x = jax.random.normal(jax.random.key(1), (4, 32, 6))
+    x = jnp.where(jax.random.bernoulli(jax.random.key(2), 0.3, x.shape), jnp.nan, x)
+    y = jnp.nansum(x, axis=-1)
+
+    def loss(params, x, y):
+        return jnp.mean((jnp.tanh(apply(params, x)).sum(-1) - jnp.tanh(y)) ** 2)
+
+    @jax.jit
+    @jax.vmap
+    def train(params, x, y):
+        def step(params, _):
+            value, slope = jax.value_and_grad(loss)(params, x, y)
+            return jax.tree.map(lambda p, g: p - 0.1 * g, params, slope), value
+
+        return jax.lax.scan(step, params, length=50)
+
+    _, losses = train(params, x, y)
+    assert np.isfinite(losses).all()
+    assert (losses[:, -1] < 0.8 * losses[:, 0]).all()
+
+
+def test_init_is_glorot_with_the_shared_compensation_as_one_more_row():
+    params = init(jax.random.key(0), 5, 4000, compensation="shared")
+    assert params.kernel.shape == (5, 4000)
+    assert not params.bias.any()
+    assert np.abs(params.kernel).max() <= (6 / 4005) ** 0.5
+    assert np.std(params.compensation_weight) == pytest.approx((2 / 4006) ** 0.5, rel=0.05)
+    grouped = init(jax.random.key(0), 5, 2, compensation="feature", groups=[0, 0, 1, 1, 1])
+    assert grouped.compensation_weight.shape == (2, 2)
+    assert not grouped.compensation_weight.any()
+
+
+def test_neutralizers_have_one_row_per_neuron():
+    params = init(jax.random.key(0), 5, 2)._replace(bias=jnp.ones(2))
+    np.testing.assert_allclose(neutralizers(params), -1 / (5 * np.asarray(params.kernel).T))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda key: init(key, 3, 0), "`units` must be a positive integer. Received: units=0"),
+        (lambda key: init(key, 0, 2), "At least one column"),
+        (lambda key: init(key, 3, 2, compensation="c"), "compensation='c'"),
+        (lambda key: init(key, 3, 2, groups=[0]), "each of the 3 columns"),
+        (lambda key: apply(init(key, 3, 2), jnp.ones((2, 4))), "must have 3 columns.*Received: 4"),
+        (
+            lambda key: apply(init(key, 3, 2, compensation="feature"), jnp.ones(3), groups=[0] * 3),
+            "make 1 features, but `compensation_weight` has 3 rows",
+        ),
+    ],
+)
+def test_bad_arguments(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(jax.random.key(0))
