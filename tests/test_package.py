@@ -1,0 +1,87 @@
+"""The package as a whole: what importing it loads, what its documents say, what its examples do."""
+
+import doctest
+import importlib
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import promissing
+
+ROOT = Path(__file__).parents[1]
+HEAVY = {"jax", "keras", "torch", "tensorflow", "sklearn", "pandas", "scipy", "matplotlib", "numpy"}
+
+
+def python(code, *options):
+    return subprocess.run(
+        [sys.executable, *options, "-c", code], capture_output=True, text=True, check=False
+    )
+
+
+def test_importing_it_loads_nothing_heavy():
+    out = python("import promissing, sys; print(*{m.split('.')[0] for m in sys.modules})")
+    assert not HEAVY & set(out.stdout.split()), out.stderr
+
+
+def test_importing_it_takes_no_time():
+    """At most 0.1 s beyond NumPy; it takes about a millisecond."""
+    code = (
+        "import time, numpy; start = time.perf_counter(); import promissing; "
+        "print(time.perf_counter() - start)"
+    )
+    assert statistics.median(float(python(code).stdout) for _ in range(3)) < 0.1
+
+
+def test_importing_it_sets_no_environment_variable():
+    code = (
+        "import os; before = dict(os.environ); import promissing; print(before == dict(os.environ))"
+    )
+    assert python(code).stdout.strip() == "True"
+
+
+@pytest.mark.parametrize(
+    ("module", "blocked", "message"),
+    [
+        ("keras", "keras", r"pip install 'promissing\[keras\]'"),
+        ("torch", "torch", r"pip install 'promissing\[torch\]'"),
+    ],
+)
+def test_a_missing_extra_says_what_to_install(module, blocked, message):
+    code = f"import sys; sys.modules[{blocked!r}] = None; import promissing.{module}"
+    error = python(code).stderr.splitlines()[-1]
+    assert re.search(rf"ImportError: promissing.{module} needs .*{message}", error)
+
+
+def test_every_public_name_is_there():
+    for name in (*promissing.__all__, *promissing._MODULES):
+        assert getattr(promissing, name) is not None
+    assert set(promissing.__all__) <= set(dir(promissing))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        promissing.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["checks", "jax", "keras", "pruner", "torch"])
+def test_examples_in_docstrings(name):
+    module = importlib.import_module(f"promissing.{name}")
+    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    result = doctest.testmod(module, optionflags=flags)
+    assert result.attempted
+    assert not result.failed
+
+
+def code_blocks(document):
+    text = (ROOT / document).read_text()
+    return re.findall(r"^```python\n(.*?)^```$", text, flags=re.M | re.S)
+
+
+@pytest.mark.parametrize(
+    ("document", "index"),
+    [(d, i) for d in ("README.md", "docs/layers.md") for i in range(len(code_blocks(d)))],
+)
+def test_code_in_documents_runs(document, index):
+    out = python(code_blocks(document)[index], "-W", "error::FutureWarning")
+    assert out.returncode == 0, out.stderr
