@@ -3,8 +3,8 @@
     python benchmarks/layers.py            # or: make bench
     python benchmarks/layers.py --quick    # small shapes, few rounds
 
-Every front-end runs in a process of its own. Within it, the plain layer on complete data and ours on
-data with 20 % missing take turns, and medians are compared: the machine may be noisy, the ratio
+Every front-end runs in a process of its own. Within it, the plain layer on complete data and ours
+on data with 20 % missing take turns, and medians are compared: the machine may be noisy, the ratio
 is less so. The loss is the mean square of the output and the gradient is taken with respect to the
 weights, as for a first layer. "literal loop" is the layer as one would transcribe it from the
 paper: neutralizers by division, one neuron after the other.

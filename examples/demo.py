@@ -2,9 +2,9 @@
 
     python examples/demo.py        # or: make demo
 
-A table of 2,000 rows is made here. In one column the values of a whole range are lost (missing not at
-random), elsewhere a fifth of the values is lost by chance. The same network is trained twenty times
-on each treatment of the gaps; only the first layer differs.
+A table of 2,000 rows is made here. In one column the values of a whole range are lost (missing not
+at random), elsewhere a fifth of the values is lost by chance. The same network is trained twenty
+times on each treatment of the gaps; only the first layer differs.
 """
 
 from __future__ import annotations

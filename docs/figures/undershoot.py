@@ -30,7 +30,11 @@ from promissing.jax import apply, init
 HERE = Path(__file__).parent
 FEATURES = (10, 100, 1000)
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
-STYLES = {"none": ("#0b5394", "-", "o"), "shared": ("#b45f06", "--", "s"), "feature": ("#38761d", ":", "^")}
+STYLES = {
+    "none": ("#0b5394", "-", "o"),
+    "shared": ("#b45f06", "--", "s"),
+    "feature": ("#38761d", ":", "^"),
+}
 ROWS, UNITS, EPOCHS, BATCH, SEEDS = 4000, 32, 60, 200, 3
 
 
@@ -92,7 +96,8 @@ def measure(p: int, compensation: str, seed: int) -> list[dict[str, Any]]:
         gaps = remove(rng, test, share)
         size = float(jnp.sqrt(jnp.mean(apply(params[0], gaps) ** 2)))
         auc = roc_auc_score(label, np.asarray(forward(params, gaps)))
-        rows.append({"p": p, "compensation": compensation, "seed": seed, "share": share, "activation": size, "auc": auc})
+        row = {"p": p, "compensation": compensation, "seed": seed, "share": share}
+        rows.append({**row, "activation": size, "auc": auc})
     for row in reversed(rows):
         row["activation"] /= rows[0]["activation"]
     return rows
@@ -103,16 +108,17 @@ def plot(results: pd.DataFrame, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-    fig, axes = plt.subplots(2, len(FEATURES), figsize=(8, 4.4), sharex=True, sharey="row", layout="constrained")
+    fig, axes = plt.subplots(
+        2, len(FEATURES), figsize=(8, 4.4), sharex=True, sharey="row", layout="constrained"
+    )
     means = results.groupby(["p", "compensation", "share"])[["activation", "auc"]].mean()
     for column, p in enumerate(FEATURES):
         axes[0, column].set_title(f"p = {p}")
         for name, (color, line, marker) in STYLES.items():
             curve = means.loc[p, name]
-            for row, measure in enumerate(("activation", "auc")):
-                axes[row, column].plot(
-                    curve.index, curve[measure], line, color=color, marker=marker, ms=3.5, label=name
-                )
+            style = {"color": color, "ls": line, "marker": marker, "ms": 3.5, "label": name}
+            for row, quantity in enumerate(("activation", "auc")):
+                axes[row, column].plot(curve.index, curve[quantity], **style)
     for ax in axes[0]:
         ax.axhline(0, color="0.8", lw=0.8, zorder=0)
     for ax in axes[1]:
