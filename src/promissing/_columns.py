@@ -1,0 +1,320 @@
+"""Columns of any table: their kinds, their values as float64, and what there is to learn of them.
+
+What is missing, in any spelling, becomes NaN. Arrays of numbers never meet pandas, which would take
+longer than the work itself; polars is not imported, its columns turn themselves into NumPy.
+"""
+
+from __future__ import annotations
+
+import datetime
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from itertools import pairwise
+from numbers import Real
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import DTypeLike, NDArray
+from pandas.api.types import infer_dtype
+from sklearn.utils.validation import check_array
+
+Float: TypeAlias = NDArray[np.float64]
+Key: TypeAlias = str | int
+Scalar: TypeAlias = str | int | float | bool
+# Shift, scale, lower and upper bound of one output column.
+Map: TypeAlias = tuple[float, float, float, float]
+
+IDENTITY: Map = (0.0, 1.0, -np.inf, np.inf)
+UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf)
+
+_NUMBERS = (Real, Decimal, np.bool_)
+_DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
+# What `pandas.api.types.infer_dtype` calls things; anything else is a category.
+_KIND = {
+    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "empty"), "number"),
+    **dict.fromkeys(("datetime64", "datetime", "date", "timedelta64", "timedelta"), "date"),
+    "boolean": "boolean",
+}
+
+
+class Table(NamedTuple):
+    """A table as its columns, each fetched when it is needed.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    column : callable
+        `column(j, rows)`: rows (a slice) of column j, a 1-D NumPy or pandas array.
+    matrix : ndarray or None
+        The whole table where it is a NumPy array of numbers or booleans.
+    named : object
+        X, or an empty frame with its column names: where scikit-learn finds them.
+    """
+
+    shape: tuple[int, int]
+    column: Callable[[int, slice], Any]
+    matrix: NDArray[Any] | None
+    named: Any
+
+
+class Learned(NamedTuple):
+    """What one input column taught: its output columns, and its categories if it has them.
+
+    A category in `categories` has a column of its own; if `other`, all others share one more.
+    """
+
+    maps: Sequence[Map]
+    gaps: bool
+    categories: list[Scalar] | None = None
+    other: bool = False
+
+
+def open_table(X: Any, estimator: Any = None) -> Table:
+    """Look at X as columns, copying nothing; shapes are refused in scikit-learn's words."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "biuf":
+        # `check_array` takes several times as long as encoding a row.
+        return Table(X.shape, lambda j, rows: X[rows, j], X, X)
+    is_polars = hasattr(X, "get_columns")
+    if hasattr(X, "to_pandas") and not is_polars:  # pyarrow, and whoever else knows how.
+        X = X.to_pandas()
+    if not (is_polars or isinstance(X, pd.DataFrame)):
+        if isinstance(X, np.ma.MaskedArray):  # `np.asarray` would drop the mask.
+            X = np.ma.filled(X.astype(float if X.dtype.kind in "iuf" else object), np.nan)
+        # As objects, lists keep the types of their cells: [[1, "a"]] is not all text.
+        dtype = None if hasattr(X, "__array__") else object
+        X = check_array(X, dtype=dtype, ensure_all_finite=False, estimator=estimator)
+        matrix = X if X.dtype.kind in "biuf" else None
+        return Table(X.shape, lambda j, rows: X[rows, j], matrix, X)
+
+    repeated = [name for name, count in Counter(X.columns).items() if count > 1]
+    if repeated:
+        raise ValueError(f"Column names must be unique. Received more than once: {repeated}")
+    if 0 in X.shape:
+        check_array(np.empty(X.shape), estimator=estimator)  # Raises.
+
+    columns = X.get_columns() if is_polars else [series for _, series in X.items()]
+
+    def from_pandas(j: int, rows: slice) -> Any:
+        series = columns[j]
+        return (series.to_numpy() if isinstance(series.dtype, np.dtype) else series.array)[rows]
+
+    def from_polars(j: int, rows: slice) -> Any:
+        column = columns[j][rows].to_numpy()
+        if column.ndim != 1:  # A struct or an array in every cell.
+            _refuse_cell(column[0].tolist(), X.columns[j])
+        return column
+
+    if is_polars:  # Names of polars 2 are unknown to scikit-learn before it knew narwhals.
+        return Table(X.shape, from_polars, None, pd.DataFrame(columns=X.columns))
+    return Table(X.shape, from_pandas, None, X)
+
+
+def infer_kind(column: Any) -> str:
+    """Tell the kind of a column by its dtype, or by its cells where the dtype is object."""
+    kind = column.dtype.kind
+    if kind in "biufmM":
+        return {"b": "boolean", "m": "date", "M": "date"}.get(kind, "number")
+    if not isinstance(column, np.ndarray):
+        name = infer_dtype(column)  # Text and categories know without a look at the cells.
+        if name in ("string", "categorical"):
+            return "category"
+    cells, seen = _cells(column)
+    return _KIND.get(_infer(cells[seen]), "category")
+
+
+def read_number(column: Any, key: Key) -> Float:
+    """Read numbers; text is refused, also where it looks like a number."""
+    if column.dtype.kind in "biuf":
+        if isinstance(column, np.ndarray):
+            return column.astype(np.float64)
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    cells, seen = _cells(column)
+    observed = cells[seen]
+    if _KIND.get(_infer(observed)) not in ("number", "boolean"):
+        _refuse_first(observed, _NUMBERS, "numbers", key)
+    values = np.full(len(cells), np.nan)
+    try:
+        values[seen] = observed.astype(np.float64)
+    except OverflowError:  # A Python int has no bounds.
+        refuse_infinity(np.inf, np.float64, key)
+    return values
+
+
+def read_boolean(column: Any, key: Key) -> Float:
+    """Read booleans as 0 and 1, and 0 and 1 as themselves."""
+    values = read_number(column, key)
+    bad = ~((values == 0) | (values == 1) | np.isnan(values))
+    if bad.any():
+        _refuse(values[bad][0], "booleans (or 0 and 1)", key)
+    return values
+
+
+def read_date(column: Any, key: Key) -> Float:
+    """Read points in time as seconds since 1970 UTC, durations as seconds, text as ISO 8601."""
+    kind = column.dtype.kind
+    if not (isinstance(column, np.ndarray) and kind in "mM"):
+        series = pd.Series(column)
+        seen = series.notna().to_numpy()
+        inferred = {"m": "timedelta", "M": "datetime"}.get(kind)
+        if inferred is None:
+            observed = _cells(column)[0][seen]
+            inferred = _infer(observed)
+            if _KIND.get(inferred) != "date" and inferred not in ("string", "empty"):
+                _refuse_first(observed, _DATES, "dates", key)
+        if inferred.startswith("timedelta"):
+            column = pd.to_timedelta(series, errors="coerce").to_numpy("m8[us]")
+        else:
+            parsed = pd.to_datetime(series, utc=True, format="ISO8601", errors="coerce")
+            column = parsed.to_numpy("M8[us]")
+        bad = np.isnat(column) & seen
+        if bad.any():
+            _refuse(series[bad].iloc[0], "dates", key)
+    if column.dtype.kind == "M":
+        column = column - np.datetime64(0, "s")
+    return np.asarray(column / np.timedelta64(1, "s"))
+
+
+def factorize(column: Any, key: Key) -> tuple[NDArray[np.intp], list[Scalar]]:
+    """Find a column's distinct values and, for every row, which one it holds (-1: missing)."""
+    try:
+        codes, values = pd.Series(column).factorize()
+    except (TypeError, NotImplementedError):  # Cells that cannot be hashed.
+        cells, seen = _cells(column)
+        for cell in cells[seen]:
+            _scalar(cell, key)
+        raise
+    return codes, [_scalar(value, key) for value in values]
+
+
+def learn_number(x: Float, weight: Float, n_bins: int, key: Key) -> Learned:
+    """Learn mean, deviation and bin edges over what is observed."""
+    seen = ~np.isnan(x)
+    gaps = not seen.all()
+    if gaps:
+        x, weight = x[seen], weight[seen]
+    if not len(x):
+        return Learned([UNKNOWN], gaps)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(x.max() - x.min()):
+            refuse_infinity(x[np.argmax(np.abs(x))], np.float64, key)
+    mean, deviation = _moments(x, weight)
+    maps = [(mean, deviation, -np.inf, np.inf)]
+    if n_bins:
+        # This method, because a weight of 2 then is a row that occurs twice.
+        share = np.linspace(0, 1, n_bins + 1)
+        edges = np.unique(np.quantile(x, share, weights=weight, method="inverted_cdf"))
+        maps += [(a, b - a, 0.0, 1.0) for a, b in pairwise(edges.tolist())]
+    return Learned(maps, gaps)
+
+
+def learn_boolean(x: Float) -> Learned:
+    """Learn whether there were gaps, and anything but gaps."""
+    missing = np.isnan(x)
+    return Learned([UNKNOWN if missing.all() else IDENTITY], bool(missing.any()))
+
+
+def learn_category(column: Any, weight: Float, max_categories: int, key: Key) -> Learned:
+    """Learn which values get a column, and whether the others share one."""
+    codes, values = factorize(column, key)
+    seen = codes >= 0
+    totals: dict[Scalar, float] = defaultdict(float)
+    counts = np.bincount(codes[seen], weight[seen], len(values))
+    for value, count in zip(values, counts.tolist(), strict=True):
+        totals[value] += count  # As scalars, two values may have become one.
+
+    def order(value: Scalar) -> tuple[bool, Scalar]:
+        return isinstance(value, str), value
+
+    kept = list(totals)
+    other = len(kept) > max_categories
+    if other:
+        kept = heapq.nsmallest(max_categories - 1, kept, key=lambda v: (-totals[v], order(v)))
+    # A place as shift, and bounds: see `TableEncoder._write`.
+    maps = [(float(k), 1.0, -1.0, 1.0) for k in range(len(kept) + other)]
+    return Learned(maps or [UNKNOWN], not seen.all(), sorted(kept, key=order), other)
+
+
+def refuse_infinity(value: Any, dtype: DTypeLike, key: Key) -> NoReturn:
+    """Raise the error for infinity and for what would become infinity."""
+    raise ValueError(
+        f"Column {key!r} contains infinity or a value too large for {np.dtype(dtype)}: "
+        f"{value!s:.30}. Correct it, or make it missing."
+    )
+
+
+def _moments(x: Float, weight: Float) -> tuple[float, float]:
+    """Compute the weighted mean and deviation; 1 for the deviation of a constant.
+
+    Relative to the largest value, so that nothing overflows and a constant is seen exactly.
+    """
+    unit = np.abs(x).max() or 1.0
+    z = x / unit
+    total = weight.sum()
+    mean = (weight * z).sum() / total
+    z -= mean
+    deviation = np.sqrt((weight * z * z).sum() / total)
+    constant = deviation <= 8 * np.finfo(float).eps or deviation * unit == 0
+    return float(mean * unit), 1.0 if constant else float(deviation * unit)
+
+
+def _infer(observed: NDArray[np.object_]) -> str:
+    """Ask pandas what it calls cells none of which is missing."""
+    name = str(infer_dtype(observed))
+    if name == "complex":
+        raise ValueError("Complex data not supported")
+    if name.startswith("mixed") and all(isinstance(cell, _NUMBERS) for cell in observed):
+        return "mixed-integer-float"
+    return name
+
+
+def _cells(column: Any) -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
+    """Return the cells as Python objects, and which of them are not missing."""
+    if column.dtype == object and isinstance(column, np.ndarray):
+        cells = column
+    else:
+        cells = pd.Series(column).astype(object).to_numpy()
+    return cells, ~pd.isna(cells)
+
+
+def _scalar(value: Any, key: Key) -> Scalar:
+    """Turn a category into a plain Python scalar: 1, 1.0 and np.int8(1) are one."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, float) and not value.is_integer():
+        if np.isinf(value):
+            refuse_infinity(value, np.float64, key)
+        return value
+    if isinstance(value, int | float):
+        return int(value)
+    times = (datetime.date, datetime.time, datetime.timedelta, pd.Interval, pd.Period)
+    if isinstance(value, (*times, Decimal)):
+        return str(value)
+    _refuse_cell(value, key)
+
+
+def _refuse_cell(value: Any, key: Key) -> NoReturn:
+    raise TypeError(
+        f"Column {key!r} holds {value!r:.60}: a cell's argument must be a string or a number, "
+        f"not {type(value).__name__}. Spread it over columns of its own, or turn it into text."
+    )
+
+
+def _refuse_first(cells: NDArray[np.object_], good: tuple[type, ...], what: str, key: Key) -> None:
+    """Refuse the first cell that is not of a good type, if there is one."""
+    for cell in cells:
+        if not isinstance(cell, good):
+            _scalar(cell, key)  # Raises for what no kind of column can hold.
+            _refuse(cell, what, key)
+
+
+def _refuse(value: Any, what: str, key: Key) -> NoReturn:
+    raise ValueError(
+        f"Column {key!r} must hold {what}, and holds {value!r:.60}. Correct the value or make it "
+        f"missing; if the column is of another kind, say so when fitting: "
+        f"`kinds={{{key!r}: 'category'}}`."
+    )

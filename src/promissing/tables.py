@@ -1,0 +1,335 @@
+"""From tables with holes to matrices with NaN, and which columns belong to which feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from promissing import _columns
+from promissing._columns import Float, Key, Learned, Scalar, Table
+
+__all__ = ["TableEncoder", "check_weight"]
+
+KINDS = ("number", "boolean", "category", "date")
+_READ = {
+    "number": _columns.read_number,
+    "boolean": _columns.read_boolean,
+    "date": _columns.read_date,
+}
+_BLOCK = 2**17  # Cells encoded at a time: 1 MB, which stays in the cache.
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turn a table of numbers, booleans, categories and dates into a float matrix with NaN.
+
+    Takes pandas and polars frames, NumPy arrays and lists of rows. A cell is missing if it is None,
+    NaN, pd.NA, NaT or a polars null, and is then NaN in every column that encodes it; nothing is
+    filled in. A feature that was never observed in training stays unknown for ever: its column is
+    NaN whatever it holds later.
+
+    ========== ============================ ==================================================
+    kind       inferred for                 becomes
+    ========== ============================ ==================================================
+    "number"   numbers                      one column of mean 0 and deviation 1 over what is
+                                            observed (deviation 1 for a constant), then `n_bins`
+    "boolean"  True and False               one column of 0 and 1
+    "category" text, pandas' and polars'    one 0/1 column for every value
+               categories, mixed cells
+    "date"     points in time, durations    the number of seconds, as a number
+    ========== ============================ ==================================================
+
+    The cells of an object column decide its kind; a NumPy array of text is all text. Categories
+    compare as Python compares: 1, 1.0 and np.int8(1) are one value, 1 and "1" are two. Dates
+    without a time zone are taken as UTC. Text declared as a date is read as ISO 8601.
+
+    Parameters
+    ----------
+    kinds : mapping, optional
+        The kind of some columns, by name (str) or position (int), instead of the inferred one.
+    n_bins : int, default=0
+        If positive, every number and date also gets the piecewise-linear encoding on that many
+        (weighted) quantile bins: one column per bin, 0 below it, 1 above it and linear inside.
+        Bins that coincide are merged.
+    max_categories : int, default=64
+        The most columns a category may take. Where it has more values, the most frequent
+        `max_categories - 1` have their own and all others share the column "(other)".
+    unseen : {"ignore", "error"}, default="ignore"
+        What happens to a category never seen in training. "ignore" sets all its columns to 0: it
+        is observed, but carries no information, and does not inherit what missing means. A column
+        with "(other)" does not remember which rare values it has seen: there a new value is one
+        more rare value, and never an error.
+
+    Attributes
+    ----------
+    kinds_ : list of str
+        The kind of every input column.
+    categories_ : list
+        For every input column of kind "category" the values with a column of their own, in its
+        order; None for the others.
+    groups_ : ndarray of int (n_columns_out_,)
+        The input column each output column encodes.
+    gaps_in_training_ : ndarray of bool (n_features_in_,)
+        Whether a value of this input column was missing in training.
+    n_columns_out_, n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if the input has names, all strings.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from promissing.tables import TableEncoder
+    >>> frame = pd.DataFrame({"age": [20, None, 40], "city": ["Ulm", "Bonn", None]})
+    >>> encoder = TableEncoder().fit(frame)
+    >>> encoder.transform(frame)
+    array([[-1.,  0.,  1.],
+           [nan,  1.,  0.],
+           [ 1., nan, nan]], dtype=float32)
+    >>> encoder.get_feature_names_out()
+    array(['age', 'city_Bonn', 'city_Ulm'], dtype=object)
+    >>> encoder.groups_
+    array([0, 1, 1])
+    """
+
+    def __init__(
+        self,
+        *,
+        kinds: Mapping[Key, str] | None = None,
+        n_bins: int = 0,
+        max_categories: int = 64,
+        unseen: str = "ignore",
+    ) -> None:
+        self.kinds = kinds
+        self.n_bins = n_bins
+        self.max_categories = max_categories
+        self.unseen = unseen
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn kinds, means, deviations, bins and categories of the columns of X (n, p).
+
+        Rows of zero weight count as absent. `y` is ignored.
+        """
+        for name, least in (("n_bins", 0), ("max_categories", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(f"`{name}` must be a whole number >= {least}. Received: {value!r}")
+        if self.unseen not in ("ignore", "error"):
+            raise ValueError(f'`unseen` must be "ignore" or "error". Received: {self.unseen!r}')
+        table = _columns.open_table(X, self)
+        validate_data(self, table.named, reset=True, skip_check_array=True)
+        n, p = table.shape
+        declared = self._declared_kinds()
+        weight = check_weight(sample_weight, n)
+        rows = slice(None) if weight.all() else weight > 0
+        weight = weight[rows]
+
+        kinds, learned = [], []
+        for j in range(p):
+            column = table.column(j, slice(None))[rows]
+            kinds.append(declared.get(j) or _columns.infer_kind(column))
+            learned.append(self._learn(column, kinds[j], weight, self._key(j)))
+        groups = np.repeat(np.arange(p), [len(one.maps) for one in learned])
+        return self._set_fitted(
+            kinds,
+            [one.categories for one in learned],
+            [one.other for one in learned],
+            groups=groups,
+            gaps=np.array([one.gaps for one in learned]),
+            maps=np.array([row for one in learned for row in one.maps]).T.copy(),
+        )
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Encode X as float32 (n, n_columns_out_)."""
+        return self.encode(X)
+
+    def encode(self, X: Any, dtype: DTypeLike = np.float32) -> NDArray[Any]:
+        """Encode X in the given dtype, always as a NumPy array."""
+        if not hasattr(self, "groups_"):  # `check_is_fitted` takes longer than to encode a row.
+            check_is_fitted(self)
+        table = _columns.open_table(X, self)
+        named = table.matrix is None or hasattr(self, "feature_names_in_")
+        if named or table.shape[1] != self.n_features_in_:
+            validate_data(self, table.named, reset=False, skip_check_array=True)
+        return self._encode(table, dtype)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Name the output columns: `age`, `age_bin0`, `city_Ulm`, `city_(other)`."""
+        check_is_fitted(self)
+        names = []
+        for j, name in enumerate(_check_feature_names_in(self, input_features)):
+            size = np.count_nonzero(self.groups_ == j)
+            if self.kinds_[j] == "category" and self._observed[j]:
+                levels = [*(self.categories_[j] or []), "(other)"][:size]
+                names += [f"{name}_{level}" for level in levels]
+            else:
+                names += [name, *(f"{name}_bin{i}" for i in range(size - 1))]
+        return np.asarray(names, dtype=object)
+
+    def get_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all of a fitted encoder, as a dict that JSON can hold and named arrays."""
+        check_is_fitted(self)
+        kinds = self.kinds and [
+            [key if isinstance(key, str) else int(key), kind] for key, kind in self.kinds.items()
+        ]  # Pairs, because JSON turns the keys of a dict into text.
+        names = getattr(self, "feature_names_in_", None)
+        meta = {
+            "params": {
+                "kinds": kinds,
+                "n_bins": int(self.n_bins),
+                "max_categories": int(self.max_categories),
+                "unseen": self.unseen,
+            },
+            "names": None if names is None else list(names),
+            "kinds": self.kinds_,
+            "categories": self.categories_,
+            "other": self._other,
+        }
+        arrays = {"groups": self.groups_, "gaps": self.gaps_in_training_, "maps": self._maps}
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Build the encoder that `get_state` described."""
+        params = dict(meta["params"])
+        if params["kinds"] is not None:
+            params["kinds"] = dict(params["kinds"])
+        encoder = cls(**params)
+        encoder.n_features_in_ = len(meta["kinds"])
+        if meta["names"] is not None:
+            encoder.feature_names_in_ = np.asarray(meta["names"], dtype=object)
+        return encoder._set_fitted(meta["kinds"], meta["categories"], meta["other"], **arrays)
+
+    def _set_fitted(
+        self,
+        kinds: list[str],
+        categories: list[list[Scalar] | None],
+        other: list[bool],
+        *,
+        groups: NDArray[np.intp],
+        gaps: NDArray[np.bool_],
+        maps: Float,
+    ) -> Self:
+        self.kinds_, self.categories_, self._other = kinds, categories, other
+        self.groups_, self.gaps_in_training_, self._maps = groups, gaps, maps
+        self.n_columns_out_ = len(groups)
+        first = np.searchsorted(groups, np.arange(len(kinds)))
+        self._observed = ~np.isnan(maps[0, first])
+        self._lookup = [{v: float(k) for k, v in enumerate(one or ())} for one in categories]
+        self._only_numbers = set(kinds) == {"number"}
+        self._one_to_one = len(groups) == len(kinds)
+        self._bounded = bool(np.isfinite(maps[2:]).any())
+        self._hot = np.flatnonzero(np.array([kinds[j] == "category" for j in groups]))
+        return self
+
+    def _key(self, j: int) -> Key:
+        """Tell what the user calls column j."""
+        return str(self.feature_names_in_[j]) if hasattr(self, "feature_names_in_") else j
+
+    def _declared_kinds(self) -> dict[int, str]:
+        """Find the position of every column in `kinds`."""
+        position = {self._key(j): j for j in range(self.n_features_in_)}
+        position |= {j: j for j in range(self.n_features_in_)}
+        declared = {}
+        for key, kind in (self.kinds or {}).items():
+            if key not in position:
+                raise ValueError(f"`kinds` names column {key!r}, which X does not have.")
+            if kind not in KINDS:
+                raise ValueError(f"`kinds[{key!r}]` must be one of {KINDS}. Received: {kind!r}")
+            declared[position[key]] = kind
+        return declared
+
+    def _learn(self, column: Any, kind: str, weight: Float, key: Key) -> Learned:
+        if kind == "category":
+            return _columns.learn_category(column, weight, self.max_categories, key)
+        x = _READ[kind](column, key)
+        if kind == "boolean":
+            return _columns.learn_boolean(x)
+        return _columns.learn_number(x, weight, self.n_bins, key)
+
+    def _encode(self, table: Table, dtype: DTypeLike) -> NDArray[Any]:
+        n, p = table.shape
+        out = np.empty((n, self.n_columns_out_), dtype)
+        if table.matrix is not None and self._only_numbers:
+            self._write(table.matrix, out)
+            return out
+        step = max(1, 16 * _BLOCK // p)
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            readings = np.empty((rows.stop - start, p))
+            for j in range(p):
+                readings[:, j] = self._read(table, j, rows) if self._observed[j] else np.nan
+            self._write(readings, out[rows])
+        return out
+
+    def _read(self, table: Table, j: int, rows: slice) -> Float:
+        """Read column j as numbers: a category as its place among the categories, -1 if unseen."""
+        column, kind, key = table.column(j, rows), self.kinds_[j], self._key(j)
+        if kind != "category":
+            return _READ[kind](column, key)
+        codes, values = _columns.factorize(column, key)
+        lookup = self._lookup[j]
+        elsewhere = float(len(lookup)) if self._other[j] else -1.0
+        places = [lookup.get(value, elsewhere) for value in values]
+        if self.unseen == "error" and -1.0 in places:
+            value = values[places.index(-1.0)]
+            raise ValueError(
+                f"Column {key!r} holds {value!r}, a category never seen in training. Correct it or "
+                f'make it missing, fit on data that has it, or encode with `unseen="ignore"`.'
+            )
+        return np.array([*places, np.nan])[codes]  # Code -1, missing, is the last.
+
+    def _write(self, readings: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write the encoding of readings (n, p) into out, a block of rows at a time.
+
+        One formula for every output column: shifted, scaled and clipped. A 0/1 column of a
+        category has its place as the shift, is clipped to -1..1 and taken as 1 - |value|, which
+        is exact and hands NaN on.
+        """
+        shift, scale, low, high = self._maps
+        step = max(1, _BLOCK // self.n_columns_out_)
+        for start in range(0, len(out), step):
+            rows = slice(start, start + step)
+            values = readings[rows] if self._one_to_one else readings[rows].take(self.groups_, 1)
+            with np.errstate(over="ignore"):
+                values = values - shift
+                values /= scale
+                if self._bounded:
+                    # `np.clip` with arrays takes twice as long.
+                    np.maximum(values, low, out=values)
+                    np.minimum(values, high, out=values)
+                if len(self._hot):
+                    values[:, self._hot] = 1 - np.abs(values[:, self._hot])
+                out[rows] = values
+            if np.isinf(out[rows]).any():
+                i, k = np.argwhere(np.isinf(out[rows]))[0]
+                j = int(self.groups_[k])
+                _columns.refuse_infinity(readings[start + i, j], out.dtype, self._key(j))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def check_weight(sample_weight: ArrayLike | None, n: int) -> Float:
+    """Return one weight per row, non-negative, not all zero."""
+    weight: Float = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64)
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise ValueError(
+            f"`sample_weight` must be non-negative. Received: {weight[row]} at row {row}."
+        )
+    if not weight.any():  # scikit-learn checks this from 1.8 on.
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weight

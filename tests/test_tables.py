@@ -1,0 +1,725 @@
+import datetime as dt
+import doctest
+import json
+import subprocess
+import sys
+import tracemalloc
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from promissing import _columns, tables
+from promissing.tables import TableEncoder
+
+NAN = np.nan
+few = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+
+
+def column(cells, dtype=object):
+    """A table of one column, as a frame."""
+    return pd.DataFrame({"c": pd.Series(cells, dtype=dtype)})
+
+
+def patients():
+    return pd.DataFrame(
+        {
+            "age": [30.0, None, 50.0, 70.0],
+            "children": [0, 1, 2, 1],
+            "smoker": pd.Series([True, None, False, True], dtype="boolean"),
+            "city": ["Ulm", "Bonn", None, "Ulm"],
+            "seen": pd.to_datetime(["2020-01-01", "2020-01-03", None, "2020-01-02"]),
+        }
+    )
+
+
+# ---- numbers
+
+
+def test_a_number_has_mean_0_and_deviation_1_over_what_is_observed():
+    out = TableEncoder().fit_transform(np.array([[1.0], [NAN], [3.0]]))
+    assert out.dtype == np.float32
+    assert_array_equal(out, [[-1], [NAN], [1]])
+
+
+observed = st.floats(-1e6, 1e6, width=32)
+
+
+@few
+@given(st.lists(st.tuples(st.none() | observed, st.integers(0, 4)), min_size=1, max_size=30))
+def test_weighted_moments_are_0_and_1(rows):
+    x = np.array([[NAN if value is None else value] for value, _ in rows])
+    weight = np.array([w for _, w in rows], float)
+    weight[0] += 1
+    out = TableEncoder().fit(x, sample_weight=weight).encode(x, np.float64)
+    seen = ~np.isnan(x[:, 0]) & (weight > 0)
+    if not seen.any():
+        assert np.isnan(out).all()
+        return
+    assert_array_equal(np.isnan(out), np.isnan(x))
+    z, w = out[seen, 0], weight[seen]
+    assert_allclose(np.average(z, weights=w), 0, atol=1e-6)
+    if np.ptp(x[seen]) > 1e-3:
+        assert_allclose(np.average(z**2, weights=w), 1, rtol=1e-6)
+
+
+cell = st.none() | st.sampled_from(["a", "b", "c", "d"])
+
+
+@few
+@given(
+    st.lists(
+        st.tuples(st.none() | st.integers(-50, 50), cell, st.integers(0, 3)),
+        min_size=1,
+        max_size=25,
+    ),
+    st.integers(0, 5),
+)
+def test_a_weight_of_2_is_a_row_that_occurs_twice_and_of_0_one_that_does_not(rows, n_bins):
+    weight = np.array([w for *_, w in rows])
+    weight[0] += 1
+    frame = pd.DataFrame(
+        {
+            "x": pd.Series([x for x, *_ in rows], dtype="Float64"),
+            "c": pd.Series([c for _, c, _ in rows], dtype="str"),
+        }
+    )
+    weighted = TableEncoder(n_bins=n_bins, max_categories=3).fit(frame, sample_weight=weight)
+    repeated = TableEncoder(n_bins=n_bins, max_categories=3).fit(
+        frame.loc[frame.index.repeat(weight)]
+    )
+    assert weighted.categories_ == repeated.categories_
+    assert_array_equal(weighted.groups_, repeated.groups_)
+    assert_array_equal(weighted.gaps_in_training_, repeated.gaps_in_training_)
+    assert_allclose(
+        weighted.encode(frame, np.float64), repeated.encode(frame, np.float64), atol=1e-12
+    )
+
+
+def test_rows_of_zero_weight_are_absent_even_from_the_kinds():
+    frame = pd.DataFrame({"a": [1, 3, "x"], "b": ["u", "v", "w"]}, dtype=object)
+    encoder = TableEncoder().fit(frame, sample_weight=[1, 1, 0])
+    assert encoder.kinds_ == ["number", "category"]
+    assert encoder.categories_ == [None, ["u", "v"]]
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e300, 5e-324])
+def test_a_constant_column_has_deviation_1(value):
+    x = np.array([[value], [NAN], [value], [value]])
+    encoder = TableEncoder().fit(x, sample_weight=[0.1, 1, 0.7, 0.3])
+    assert_array_equal(encoder.transform(x), [[0], [NAN], [0], [0]])
+    assert_array_equal(encoder.transform([[value + 1.0]]), [[value + 1.0 - value]])
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_neither_huge_nor_tiny_numbers_spoil_the_deviation(scale):
+    out = TableEncoder().fit_transform(np.array([[1.0], [3.0]]) * scale)
+    assert_allclose(out, [[-1], [1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [None, "number", "boolean", "category", "date"])
+def test_a_column_never_observed_in_training_is_unknown_for_ever(kind):
+    kinds = None if kind is None else {1: kind}
+    encoder = TableEncoder(kinds=kinds, n_bins=3).fit([[1, None], [2, None]])
+    out = encoder.transform([[1, "text"], [2, np.inf]])
+    assert_array_equal(encoder.groups_, [0, 0, 1])
+    assert np.isnan(out[:, 2]).all()
+    assert not np.isnan(out[:, :2]).any()
+    assert list(encoder.get_feature_names_out()) == ["x0", "x0_bin0", "x1"]
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+@pytest.mark.parametrize("make", [pd.DataFrame, lambda f: f.astype(object), pl.from_pandas])
+def test_infinity_is_refused_by_name(make, bad):
+    good = pd.DataFrame({"age": [1.0, 2.0], "bmi": [1.0, 2.0]})
+    frame = good.assign(bmi=[1.0, bad])
+    message = "Column 'bmi' contains infinity or a value too large for float"
+    with pytest.raises(ValueError, match=message):
+        TableEncoder().fit(make(frame))
+    encoder = TableEncoder().fit(make(good))
+    with pytest.raises(ValueError, match=message):
+        encoder.transform(make(frame))
+
+
+def test_infinity_in_an_array_is_refused_by_position():
+    x = np.zeros((3000, 100))
+    encoder = TableEncoder().fit(x)
+    x[2500, 7] = np.inf
+    with pytest.raises(ValueError, match=r"Column 7 contains infinity .* float32: inf"):
+        encoder.transform(x)
+    with pytest.raises(ValueError, match="Column 7 contains infinity"):
+        TableEncoder().fit(x)
+
+
+def test_a_number_that_overflows_float32_is_refused_and_fits_float64():
+    encoder = TableEncoder().fit([[-1.0], [1.0]])
+    with pytest.raises(ValueError, match=r"Column 0 .* too large for float32: 1e\+300"):
+        encoder.transform(np.array([[1e300]]))
+    assert_array_equal(encoder.encode(np.array([[1e300]]), np.float64), [[1e300]])
+    with pytest.raises(ValueError, match=r"Column 0 contains infinity .* float64"):
+        encoder.transform([[10**400]])
+
+
+@pytest.mark.parametrize("cells", [[1, None, 2.5], [Decimal(1), None, Decimal("2.5")], [1, pd.NaT]])
+def test_objects_that_are_all_numbers_are_numbers(cells):
+    assert TableEncoder().fit(column(cells)).kinds_ == ["number"]
+
+
+@pytest.mark.parametrize("bad", ["unknown", "3.5", ""])
+@pytest.mark.parametrize("dtype", [object, "str", "category"])
+def test_text_in_a_number_column_is_refused_with_column_value_and_remedy(bad, dtype):
+    encoder = TableEncoder().fit(column([1.0, 2.0], float))
+    cells = [1.5, bad] if dtype is object else [bad, bad]
+    with pytest.raises(ValueError, match=rf"Column 'c' must hold numbers, and holds '{bad}'.*kind"):
+        encoder.transform(column(cells, dtype))
+    with pytest.raises(ValueError, match=r"kinds={'c': 'category'}"):
+        TableEncoder(kinds={"c": "number"}).fit(column(cells, dtype))
+
+
+def test_dates_in_a_number_column_are_refused():
+    encoder = TableEncoder().fit(column([1.0, 2.0], float))
+    with pytest.raises(ValueError, match="Column 'c' must hold numbers, and holds Timestamp"):
+        encoder.transform(column(pd.to_datetime(["2020-01-01"]), None))
+
+
+# ---- bins
+
+
+def test_bins_are_piecewise_linear_beside_the_standardised_value():
+    x = np.array([[0.0], [1.0], [3.0]])
+    encoder = TableEncoder(n_bins=2).fit(x)
+    new = np.array([[-1.0], [0.5], [1.0], [2.0], [9.0], [NAN]])
+    out = encoder.transform(new)
+    assert_array_equal(out[:, 1:], [[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1], [NAN, NAN]])
+    assert_array_equal(out[:, :1], TableEncoder().fit(x).transform(new))
+    assert_array_equal(encoder.groups_, [0, 0, 0])
+    assert list(encoder.get_feature_names_out()) == ["x0", "x0_bin0", "x0_bin1"]
+
+
+@few
+@given(st.lists(observed, min_size=1, max_size=20), st.integers(1, 8), st.lists(observed))
+def test_bins_are_between_0_and_1_and_grow_with_the_number(training, n_bins, new):
+    encoder = TableEncoder(n_bins=n_bins).fit(np.array(training)[:, None])
+    bins = encoder.encode(np.sort([*training, *new])[:, None], np.float64)[:, 1:]
+    assert bins.shape[1] <= n_bins
+    assert ((bins >= 0) & (bins <= 1)).all()
+    assert (np.diff(bins, axis=0) >= 0).all()
+
+
+def test_bins_that_coincide_are_merged_and_booleans_and_categories_have_none():
+    frame = pd.DataFrame({"x": [0] * 9 + [1], "flat": 3, "b": [True, False] * 5, "c": ["a"] * 10})
+    encoder = TableEncoder(n_bins=4).fit(frame)
+    assert list(encoder.get_feature_names_out()) == ["x", "x_bin0", "flat", "b", "c_a"]
+
+
+# ---- booleans
+
+
+@pytest.mark.parametrize("dtype", ["boolean", "bool[pyarrow]", object])
+def test_a_boolean_is_one_column_of_0_and_1(dtype):
+    out = TableEncoder().fit_transform(column([True, None, False], dtype))
+    assert_array_equal(out, [[1], [NAN], [0]])
+
+
+def test_a_boolean_may_come_as_0_and_1_and_as_nothing_else():
+    encoder = TableEncoder().fit(np.array([[True], [False]]))
+    assert encoder.kinds_ == ["boolean"]
+    assert_array_equal(encoder.transform(np.array([[0.0], [1.0], [NAN]])), [[0], [1], [NAN]])
+    with pytest.raises(ValueError, match=r"Column 0 must hold booleans \(or 0 and 1\), and holds"):
+        encoder.transform(np.array([[2.0]]))
+    with pytest.raises(ValueError, match="Column 0 must hold numbers, and holds 'yes'"):
+        encoder.transform([["yes"]])
+
+
+# ---- categories
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *(object, "str", "string", "string[pyarrow]", "category", pd.ArrowDtype(pa.string())),
+        pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string())),
+    ],
+)
+def test_text_is_one_hot_and_missing_in_all_its_columns(dtype):
+    encoder = TableEncoder().fit(column(["b", "a", None], dtype))
+    assert encoder.kinds_ == ["category"]
+    assert encoder.categories_ == [["a", "b"]]
+    expected = [[0, 1], [1, 0], [NAN, NAN]]
+    assert_array_equal(encoder.transform(column(["b", "a", None], dtype)), expected)
+
+
+def test_a_category_never_seen_is_zero_everywhere_which_is_not_missing():
+    encoder = TableEncoder().fit(column(["a", "b"]))
+    assert_array_equal(encoder.transform(column(["z", None])), [[0, 0], [NAN, NAN]])
+
+
+def test_a_category_never_seen_can_be_an_error_that_names_it():
+    encoder = TableEncoder(unseen="error").fit(column(["a", "b"]))
+    encoder.transform(column(["a", None]))
+    with pytest.raises(ValueError, match="Column 'c' holds 'z', a category never seen in training"):
+        encoder.transform(column(["a", "z"]))
+
+
+@pytest.mark.parametrize("unseen", ["ignore", "error"])
+def test_beyond_max_categories_the_rare_ones_and_the_new_ones_share_a_column(unseen):
+    encoder = TableEncoder(max_categories=3, unseen=unseen).fit(column([*"aaabbcdd"]))
+    assert encoder.categories_ == [["a", "b"]]  # d is as frequent as b, and comes later.
+    assert list(encoder.get_feature_names_out()) == ["c_a", "c_b", "c_(other)"]
+    out = encoder.transform(column(["a", "c", "d", "new", None]))
+    assert_array_equal(out, [[1, 0, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1], [NAN, NAN, NAN]])
+
+
+def test_weights_decide_which_categories_are_frequent():
+    encoder = TableEncoder(max_categories=2).fit(column(["a", "a", "b"]), sample_weight=[1, 1, 5])
+    assert encoder.categories_ == [["a", "b"]]
+    encoder = TableEncoder(max_categories=1).fit(column(["a", "a", "b"]))
+    assert encoder.categories_ == [[]]
+    assert_array_equal(encoder.transform(column(["a"])), [[1]])
+
+
+def test_as_many_categories_as_allowed_need_no_other():
+    encoder = TableEncoder(max_categories=2).fit(column(["a", "b"]))
+    assert list(encoder.get_feature_names_out()) == ["c_a", "c_b"]
+
+
+def test_a_level_that_pandas_declares_and_nobody_has_gets_no_column():
+    frame = column(pd.Categorical(["a", "b"], categories=["a", "b", "z"]), None)
+    assert TableEncoder().fit(frame).categories_ == [["a", "b"]]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "float32", "Int64", "category", object])
+def test_numbers_declared_as_a_category_match_whatever_their_type(dtype):
+    encoder = TableEncoder(kinds={"c": "category"}).fit(column([1, 2, 2], dtype))
+    assert encoder.categories_ == [[1, 2]]
+    assert [type(value) for value in encoder.categories_[0]] == [int, int]
+    expected = [[0, 1], [1, 0], [NAN, NAN]]
+    assert_array_equal(encoder.transform(column([2.0, 1.0, NAN], float)), expected)
+    assert_array_equal(encoder.transform(column([2, True, None])), expected)
+    assert_array_equal(encoder.transform(column(["2"])), [[0, 0]])
+
+
+def test_numbers_and_text_in_one_column_are_a_category_that_keeps_types():
+    encoder = TableEncoder().fit(column([1, "1", 2.5, "x", True]))
+    assert encoder.categories_ == [[1, 2.5, "1", "x"]]
+
+
+def test_intervals_and_periods_are_categories_by_their_text():
+    frame = pd.DataFrame({"i": pd.cut([1, 9], [0, 5, 10]), "p": pd.period_range("2020", periods=2)})
+    assert TableEncoder().fit(frame).categories_ == [
+        ["(0, 5]", "(5, 10]"],
+        ["2020-01-01", "2020-01-02"],
+    ]
+
+
+def test_infinity_is_no_category_either():
+    with pytest.raises(ValueError, match="Column 'c' contains infinity"):
+        TableEncoder(kinds={"c": "category"}).fit(column([1.5, np.inf], float))
+
+
+@pytest.mark.parametrize("bad", [{"a": 1}, [1, 2], (1, 2), {1}, b"bytes", object()])
+def test_cells_that_hold_more_than_a_scalar_are_refused_by_column(bad):
+    cells = np.empty((2, 1), object)
+    cells[:, 0] = ["a", bad]
+    message = "Column 'c' holds .* argument must be a string or a number, not"
+    with pytest.raises(TypeError, match=message):
+        TableEncoder().fit(pd.DataFrame(cells, columns=["c"]))
+    cells[0, 0] = 1.0
+    with pytest.raises(TypeError, match=message):
+        TableEncoder().fit(column([1.0], float)).transform(pd.DataFrame(cells, columns=["c"]))
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pl.Series("c", [{"a": 1}]),
+        pl.Series("c", [[1, 2]]),
+        pl.Series("c", [[1, 2]], dtype=pl.Array(pl.Int64, 2)),
+        pd.Series([{"a": 1}], dtype=pd.ArrowDtype(pa.struct([("a", pa.int64())])), name="c"),
+    ],
+)
+def test_nested_columns_are_refused_by_name(series):
+    with pytest.raises(TypeError, match=r"Column 'c' holds .* must be a string or a number"):
+        TableEncoder().fit(series.to_frame())
+
+
+# ---- dates
+
+DAYS = [dt.datetime(2020, 1, 1), None, dt.datetime(2020, 1, 3)]
+ROME = pd.Series(pd.to_datetime(["2020-01-01 01:00", None, "2020-01-03 01:00"]))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        column(DAYS, "datetime64[ns]"),
+        column(DAYS, "datetime64[s]"),
+        column(DAYS),
+        column([day and day.date() for day in DAYS]),
+        column(DAYS, pd.ArrowDtype(pa.timestamp("ms"))),
+        column([day and day.date() for day in DAYS], pd.ArrowDtype(pa.date32())),
+        column(ROME.dt.tz_localize("Europe/Rome"), None),
+        column(ROME.dt.tz_localize("Europe/Rome").astype(object), object),
+        pl.DataFrame({"c": DAYS}),
+        pl.DataFrame({"c": [day and day.date() for day in DAYS]}),
+        np.array([["2020-01-01"], ["NaT"], ["2020-01-03"]], "M8[D]"),
+        column([dt.timedelta(1), None, dt.timedelta(3)], "timedelta64[ns]"),
+        column([dt.timedelta(1), None, dt.timedelta(3)], pd.ArrowDtype(pa.duration("us"))),
+        column([dt.timedelta(1), None, dt.timedelta(3)]),
+        pl.DataFrame({"c": [dt.timedelta(1), None, dt.timedelta(3)]}),
+    ],
+)
+def test_dates_are_numbers(frame):
+    encoder = TableEncoder().fit(frame)
+    assert encoder.kinds_ == ["date"]
+    assert_array_equal(encoder.transform(frame), [[-1], [NAN], [1]])
+
+
+def test_a_date_means_the_same_in_every_unit_and_zone():
+    encoder = TableEncoder().fit(column(DAYS, "datetime64[ns]"))
+    rome = column(ROME.dt.tz_localize("Europe/Rome"), None)
+    assert_array_equal(encoder.transform(rome), [[-1], [NAN], [1]])
+    late = column([dt.datetime(9999, 12, 31)], "datetime64[us]")
+    assert encoder.transform(late) > 1e6
+
+
+def test_text_declared_as_a_date_is_read_as_iso_8601():
+    encoder = TableEncoder(kinds={"c": "date"})
+    out = encoder.fit_transform(column(["2020-01-01", None, "2020-01-03T02:00:00+02:00"], "str"))
+    assert_array_equal(out, [[-1], [NAN], [1]])
+    with pytest.raises(ValueError, match="Column 'c' must hold dates, and holds 'yesterday'"):
+        encoder.transform(column(["2020-01-01", "yesterday"]))
+    with pytest.raises(ValueError, match=r"Column 'c' must hold dates, and holds 3.5"):
+        encoder.transform(column([3.5], float))
+    assert np.isnan(encoder.transform(column([NAN], float)))
+
+
+def test_dates_can_be_categories():
+    encoder = TableEncoder(kinds={"c": "category"}).fit(column(DAYS, "datetime64[ns]"))
+    assert_array_equal(encoder.transform(pl.DataFrame({"c": DAYS})), [[1, 0], [NAN, NAN], [0, 1]])
+
+
+# ---- one table in many spellings
+
+
+def test_groups_names_kinds_and_gaps_describe_the_output():
+    encoder = TableEncoder().fit(patients())
+    assert encoder.kinds_ == ["number", "number", "boolean", "category", "date"]
+    names = ["age", "children", "smoker", "city_Bonn", "city_Ulm", "seen"]
+    assert list(encoder.get_feature_names_out()) == names
+    assert list(encoder.feature_names_in_) == list(patients())
+    assert_array_equal(encoder.groups_, [0, 1, 2, 3, 3, 4])
+    assert_array_equal(encoder.gaps_in_training_, [True, False, True, True, True])
+    assert encoder.n_columns_out_ == 6
+    assert encoder.n_features_in_ == 5
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda f: f.astype(object),
+        lambda f: f.astype(object).where(f.notna(), None),
+        lambda f: f.astype(object).where(f.notna(), pd.NA),
+        lambda f: f.astype(object).where(f.notna(), pd.NaT),
+        lambda f: f.convert_dtypes(),
+        lambda f: f.convert_dtypes(dtype_backend="pyarrow"),
+        lambda f: f.astype({"city": "category"}),
+        lambda f: f.set_index(pd.Index([5, 5, 1, 0])),
+        pl.from_pandas,
+        lambda f: pl.from_pandas(f).with_columns(pl.col("city").cast(pl.Categorical)),
+        lambda f: pl.from_pandas(f).with_columns(pl.col("children").cast(pl.Decimal(9, 1))),
+        pa.Table.from_pandas,
+    ],
+)
+def test_every_spelling_of_a_frame_gives_the_same_encoding(spell):
+    frame = patients()
+    reference = TableEncoder(n_bins=2).fit(frame)
+    other = TableEncoder(n_bins=2).fit(spell(frame))
+    assert other.kinds_ == reference.kinds_
+    assert_array_equal(other.transform(spell(frame)), reference.transform(frame))
+    assert_array_equal(reference.transform(spell(frame)), reference.transform(frame))
+
+
+@few
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | observed,
+            st.none() | st.booleans(),
+            st.none() | st.text(max_size=3),
+            st.none() | st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1)),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_a_frame_and_the_equal_array_and_list_give_equal_encodings(rows):
+    dtypes = {"x": float, "b": "boolean", "t": "string", "d": "datetime64[us]"}
+    frame = pd.DataFrame(rows, columns=[*"xbtd"]).astype(dtypes)
+    expected = TableEncoder().fit_transform(frame)
+    array = np.array(rows, dtype=object)
+    assert_array_equal(TableEncoder().fit_transform(array), expected)
+    assert_array_equal(TableEncoder().fit_transform([list(row) for row in rows]), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "bool", "float16"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_numeric_arrays_of_any_dtype_and_order(dtype, order):
+    x = np.array([[1, 0], [0, 0], [1, 1]], dtype=dtype, order=order)
+    expected = TableEncoder().fit_transform(pd.DataFrame(x.astype(dtype), columns=["a", "b"]))
+    assert_array_equal(TableEncoder().fit_transform(x), expected)
+
+
+def test_a_polars_null_and_a_polars_nan_are_missing():
+    frame = pl.DataFrame({"x": [1.0, None, NAN, 3.0], "i": [1, None, 3, None]})
+    out = TableEncoder().fit_transform(frame)
+    assert_array_equal(out, [[-1, -1], [NAN, NAN], [NAN, 1], [1, NAN]])
+
+
+def test_what_is_masked_is_missing():
+    x = np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
+    assert_array_equal(TableEncoder().fit_transform(x), [[-1, NAN], [1, 0]])
+
+
+def test_an_array_of_text_is_all_text():
+    for dtype in ("U1", np.dtypes.StringDType()):
+        encoder = TableEncoder().fit(np.array([["a", "1"], ["b", "1"]], dtype=dtype))
+        assert encoder.categories_ == [["a", "b"], ["1"]]
+
+
+def test_encoding_in_blocks_changes_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 4))
+    frame = pd.DataFrame(x, columns=[*"abcd"]).assign(t=rng.choice(["u", "v", None], 50))
+    encoder, plain = TableEncoder(n_bins=3).fit(frame), TableEncoder(n_bins=3).fit(x)
+    whole, whole_plain = encoder.transform(frame), plain.transform(x)
+    monkeypatch.setattr(tables, "_BLOCK", 7)
+    assert_array_equal(encoder.transform(frame), whole)
+    assert_array_equal(plain.transform(x), whole_plain)
+
+
+def test_inputs_are_not_modified():
+    frame = patients()
+    TableEncoder(n_bins=2).fit(frame, sample_weight=[0, 1, 1, 1]).transform(frame)
+    pd.testing.assert_frame_equal(frame, patients())
+    x = np.array([[1.0, NAN], [2.0, 3.0]])
+    x.flags.writeable = False
+    TableEncoder().fit(x).transform(x)
+
+
+def test_memory_is_the_output_and_a_few_columns():
+    x = np.random.default_rng(0).normal(size=(200_000, 20))
+    column_bytes = x[:, 0].nbytes
+    tracemalloc.start()
+    encoder = TableEncoder(n_bins=4).fit(x)
+    fit_peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    out = encoder.transform(x)
+    encode_peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert fit_peak < 10 * column_bytes
+    assert encode_peak < out.nbytes + 4 * column_bytes
+
+
+def test_arrays_of_numbers_do_not_meet_pandas(monkeypatch):
+    monkeypatch.setattr(_columns, "pd", None)
+    x = np.array([[1.0, NAN], [3.0, 2.0]])
+    assert_array_equal(TableEncoder().fit_transform(x), [[-1, NAN], [1, 0]])
+
+
+def test_polars_is_never_imported():
+    code = (
+        "import sys, pandas; from promissing.tables import TableEncoder;"
+        "TableEncoder().fit_transform(pandas.DataFrame({'a': ['x', None]}));"
+        "assert 'polars' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---- what is refused
+
+
+def test_a_declared_kind_must_exist_and_its_column_too():
+    with pytest.raises(ValueError, match="`kinds` names column 'b', which X does not have"):
+        TableEncoder(kinds={"b": "number"}).fit(column([1.0]))
+    with pytest.raises(ValueError, match=r"`kinds\['c'\]` must be one of .* Received: 'text'"):
+        TableEncoder(kinds={"c": "text"}).fit(column([1.0]))
+    assert TableEncoder(kinds={0: "category"}).fit(column([1.0])).kinds_ == ["category"]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_bins": -1}, "`n_bins` must be a whole number >= 0. Received: -1"),
+        ({"max_categories": 0}, "`max_categories` must be a whole number >= 1. Received: 0"),
+        ({"n_bins": 1.5}, "`n_bins` must be a whole number"),
+        ({"unseen": "zero"}, '`unseen` must be "ignore" or "error". Received: \'zero\''),
+    ],
+)
+def test_parameters_are_checked(params, message):
+    with pytest.raises(ValueError, match=message):
+        TableEncoder(**params).fit([[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1, -2, 1, 1], "`sample_weight` must be non-negative. Received: -2.0 at row 1"),
+        ([0, 0, 0, 0], "Sample weights must contain at least one non-zero number"),
+        ([1, 1], r"sample_weight.shape == \(2,\), expected \(4,\)"),
+        ([1, NAN, 1, 1], "sample_weight contains NaN"),
+    ],
+)
+def test_sample_weights_are_checked(weight, message):
+    with pytest.raises(ValueError, match=message):
+        TableEncoder().fit(patients(), sample_weight=weight)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas])
+def test_columns_missing_unexpected_or_reordered_are_refused_by_name(make):
+    frame = patients()
+    encoder = TableEncoder().fit(make(frame))
+    with pytest.raises(ValueError, match="yet now missing:\n- city"):
+        encoder.transform(make(frame.drop(columns="city")))
+    with pytest.raises(ValueError, match="unseen at fit time:\n- height"):
+        encoder.transform(make(frame.assign(height=1.0)))
+    with pytest.raises(ValueError, match="must be in the same order"):
+        encoder.transform(make(frame[[*reversed(frame.columns)]]))
+
+
+def test_duplicate_column_names_are_refused_by_name():
+    frame = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match=r"must be unique. Received more than once: \['a'\]"):
+        TableEncoder().fit(frame)
+    encoder = TableEncoder().fit(pd.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "b", "c"]))
+    with pytest.raises(ValueError, match="Received more than once"):
+        encoder.transform(frame)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.empty((0, 3)), ValueError, r"Found array with 0 sample\(s\)"),
+        (np.empty((3, 0)), ValueError, r"Found array with 0 feature\(s\)"),
+        (pd.DataFrame({"a": []}), ValueError, r"Found array with 0 sample\(s\)"),
+        (pd.DataFrame(index=[1, 2]), ValueError, r"Found array with 0 feature\(s\)"),
+        (pl.DataFrame({"a": []}), ValueError, r"Found array with 0 sample\(s\)"),
+        ([[]], ValueError, r"Found array with 0 feature\(s\)"),
+        (np.ones(3), ValueError, "Reshape your data"),
+        ([1.0, 2.0], ValueError, "Reshape your data"),
+        (np.ones((2, 2, 2)), ValueError, "Found array with dim 3"),
+        (pd.Series([1.0]), ValueError, "Expected a 2-dimensional container"),
+        (scipy.sparse.csr_array(np.eye(2)), TypeError, "Sparse data was passed"),
+        (np.array([[1j]]), ValueError, "Complex data not supported"),
+        ([[1j]], ValueError, "Complex data not supported"),
+        (pd.DataFrame({"a": [1j]}), ValueError, "Complex data not supported"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_scikit_learns_words(X, error, message):
+    with pytest.raises(error, match=message):
+        TableEncoder().fit(X)
+
+
+def test_an_unfitted_encoder_says_so():
+    for method in (TableEncoder.encode, TableEncoder.transform):
+        with pytest.raises(NotFittedError):
+            method(TableEncoder(), [[1.0]])
+    with pytest.raises(NotFittedError):
+        TableEncoder().get_state()
+
+
+# ---- files
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"n_bins": np.int64(3), "max_categories": 2, "unseen": "error"},
+        {"kinds": {"children": "category", np.int64(0): "category"}},
+    ],
+)
+def test_the_state_makes_a_full_round_trip_through_json(params):
+    frame = patients().assign(empty=None)
+    encoder = TableEncoder(**params).fit(frame)
+    meta, arrays = encoder.get_state()
+    assert all(isinstance(value, np.ndarray) for value in arrays.values())
+    back = TableEncoder.from_state(json.loads(json.dumps(meta)), arrays)
+    assert back.get_params() == encoder.get_params()
+    assert back.kinds_ == encoder.kinds_
+    assert_array_equal(back.feature_names_in_, encoder.feature_names_in_)
+    assert_array_equal(back.get_feature_names_out(), encoder.get_feature_names_out())
+    assert_array_equal(back.groups_, encoder.groups_)
+    assert_array_equal(back.gaps_in_training_, encoder.gaps_in_training_)
+    assert_array_equal(back.encode(frame, float), encoder.encode(frame, float))
+    with pytest.raises(ValueError, match="yet now missing:\n- age"):
+        back.transform(frame.drop(columns="age"))
+
+
+def test_categories_keep_their_types_in_the_state():
+    encoder = TableEncoder(kinds={1: "category"}).fit(
+        [["1", True], [1, False], [0.1, True], ["ü", None]]
+    )
+    meta, arrays = encoder.get_state()
+    back = TableEncoder.from_state(json.loads(json.dumps(meta)), arrays)
+    assert back.categories_ == [[0.1, 1, "1", "ü"], [False, True]]
+    assert [type(v) for v in back.categories_[0]] == [float, int, str, str]
+    assert [type(v) for v in back.categories_[1]] == [bool, bool]
+    assert not hasattr(back, "feature_names_in_")
+
+
+# ---- at home in scikit-learn
+
+
+@parametrize_with_checks([TableEncoder(), TableEncoder(n_bins=4)])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check_dataframe_column_names_consistency",
+        "check_transformer_get_feature_names_out",
+        "check_transformer_get_feature_names_out_pandas",
+        "check_set_output_transform",
+        "check_set_output_transform_pandas",
+        "check_global_output_transform_pandas",
+        "check_set_output_transform_polars",
+        "check_global_set_output_transform_polars",
+    ],
+)
+# Arrays after frames and frames after arrays: the warnings are what is checked.
+@pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names:UserWarning")
+def test_scikit_learns_other_checks(name):
+    getattr(estimator_checks, name)("TableEncoder", TableEncoder())
+
+
+def test_set_output_gives_frames_with_our_names():
+    encoder = TableEncoder().set_output(transform="pandas").fit(patients())
+    out = encoder.transform(patients())
+    assert list(out) == list(encoder.get_feature_names_out())
+    assert isinstance(encoder.encode(patients()), np.ndarray)
+
+
+def test_sample_weights_pass_through_a_pipeline():
+    x, weight = np.array([[0.0], [2.0], [9.0]]), [1.0, 1.0, 0.0]
+    model = make_pipeline(TableEncoder(), LinearRegression())
+    model.fit(x, [0, 2, 9], tableencoder__sample_weight=weight)
+    assert_array_equal(model[0].transform(x), [[-1], [1], [8]])
+
+
+def test_the_example_in_the_docstring_runs():
+    assert doctest.testmod(tables) == doctest.TestResults(failed=0, attempted=7)
