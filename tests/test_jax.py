@@ -100,7 +100,7 @@ def test_neutralizers_have_one_row_per_neuron():
     ("call", "message"),
     [
         (lambda key: init(key, 3, 0), "`units` must be a positive integer. Received: units=0"),
-        (lambda key: init(key, 0, 2), "At least one column"),
+        (lambda key: init(key, 0, 2), "`in_features` must be a positive integer"),
         (lambda key: init(key, 3, 2, compensation="c"), "compensation='c'"),
         (lambda key: init(key, 3, 2, groups=[0]), "each of the 3 columns"),
         (lambda key: apply(init(key, 3, 2), jnp.ones((2, 4))), "must have 3 columns.*Received: 4"),

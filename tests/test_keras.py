@@ -1,6 +1,7 @@
 """Run once per backend: KERAS_BACKEND=jax, torch or tensorflow."""
 
 import contextlib
+import doctest
 import inspect
 import json
 import subprocess
@@ -61,8 +62,11 @@ def forward(x, kernel, bias, weight, dtype):
 
 
 def gradient(x, kernel, bias, weight, dtype):
-    layer = build(kernel, bias, weight, dtype)
-    x = tensor_of(x, dtype)
+    slopes = gradient_of(build(kernel, bias, weight, dtype), tensor_of(x, dtype))
+    return [numpy_of(slope) for slope in slopes] + [None] * (weight is None)
+
+
+def gradient_of(layer, x):
     variables = layer.trainable_variables
     if BACKEND == "jax":
         import jax
@@ -83,7 +87,7 @@ def gradient(x, kernel, bias, weight, dtype):
             tape.watch(x)
             total = tf.reduce_sum(layer(x))
         by_weights, by_x = tape.gradient(total, ([v.value for v in variables], x))
-    return [numpy_of(g) for g in (by_x, *by_weights)] + [None] * (weight is None)
+    return by_x, *by_weights
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -103,12 +107,14 @@ def test_contract(check, compensation, dtype):
         check(layer)
 
 
-@settings(max_examples=25)  # Each shape is compiled anew.
+@settings(max_examples=20)  # Each shape is compiled anew.
 @given(cases())
 def test_agrees_with_numpy(case):
     layer = build(*case.weights, "float32", case.groups, case.shares)
     out = ops.convert_to_numpy(layer(case.x.astype("float32")))
     assert np.abs(out - spelled_out(case)).max(initial=0) <= 1e-6 * case.magnitude
+    slopes = gradient_of(layer, tensor_of(case.x, "float32"))
+    assert all(np.isfinite(numpy_of(slope)).all() for slope in slopes)
 
 
 def table(n=256, p=6, seed=0):
@@ -242,7 +248,8 @@ def test_symbolic_shapes():
 def test_without_bias_a_gap_is_only_pruned():
     x, _ = table(n=8)
     layer = NanDense(3, use_bias=False)
-    expected = np.nan_to_num(x) @ (layer(x) is not None and numpy_of(layer.kernel))
+    layer.build(x.shape)
+    expected = np.nan_to_num(x) @ numpy_of(layer.kernel)
     np.testing.assert_allclose(numpy_of(layer(x)), expected, atol=1e-5)
 
 
@@ -298,6 +305,8 @@ def test_weights_of_the_papers_layer_keep_their_predictions(use_c):
         (lambda: NanDense(2.5), "expected a positive integer. Received: units=2.5"),
         (lambda: NanDense(3, compensation=True), '"none", "shared" or "feature".*True'),
         (lambda: NanDense(3, groups=[0, 2]), "no column belongs to feature 1"),
+        (lambda: NanDense(3, groups=[0, 0.5, 1]), "whole numbers"),
+        (lambda: NanDense(3, groups=["a", "b"]), "whole numbers"),
         (lambda: NanDense(3, shares=[0.5, 0.6]), "must sum to 1"),
         (lambda: NanDense(3, groups=[0, 1])(np.ones((2, 3))), "for each of the 3 columns"),
         (lambda: NanDense(3).build((None, None)), "last dimension.*should be defined"),
@@ -317,6 +326,12 @@ def test_another_width_than_at_build_is_refused():
     layer(np.ones((2, 4)))
     with pytest.raises(ValueError, match=r"expected axis -1 of input shape to have value 4"):
         layer(np.ones((2, 5)))
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="Keras itself refuses sparse inputs there")
+def test_sparse_inputs_are_refused():
+    with pytest.raises(ValueError, match="does not take sparse inputs. Make them dense"):
+        NanDense(3)(keras.Input((4,), sparse=True))
 
 
 def test_paper_weights_that_do_not_fit():
@@ -346,3 +361,19 @@ def test_dropout_of_groups_loses_their_columns_together():
     )
     assert (gone[:, 0] == gone[:, 2]).all()
     assert (gone[:, 0] != gone[:, 1]).any()
+
+
+def test_integers_and_booleans_are_taken_as_numbers():
+    for array in (np.ones((2, 3), "int32"), np.ones((2, 3), bool)):
+        layer = NanDense(4)
+        expected = numpy_of(layer(np.ones((2, 3), "float32")))
+        np.testing.assert_allclose(numpy_of(layer(array)), expected, rtol=1e-6)
+        assert np.isnan(numpy_of(NanDropout(1.0)(array, training=True))).all()
+
+
+def test_examples_in_docstrings():
+    import promissing.keras
+
+    result = doctest.testmod(promissing.keras)
+    assert result.attempted
+    assert not result.failed

@@ -1,20 +1,38 @@
 """Neural networks that learn from tables with holes.
 
-Layers: `promissing.keras`, `promissing.torch`, `promissing.jax`. Importing this package imports
-none of them, nor anything else: names are loaded on first use.
+Estimators: `NanMLPClassifier`, `NanMLPRegressor`. Layers: `promissing.keras`, `promissing.torch`,
+`promissing.jax`. Importing this package imports none of them, nor anything else: names are loaded
+on first use.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from promissing.mlp import NanMLPClassifier as NanMLPClassifier
+    from promissing.mlp import NanMLPRegressor as NanMLPRegressor
+    from promissing.persist import load as load
     from promissing.pruner import Pruner as Pruner
+    from promissing.tables import TableEncoder as TableEncoder
 
 __version__ = "0.1.0"
 
-_HOME = {"Pruner": "promissing.pruner"}
+_HOME = {
+    "NanMLPClassifier": "promissing.mlp",
+    "NanMLPRegressor": "promissing.mlp",
+    "Pruner": "promissing.pruner",
+    "TableEncoder": "promissing.tables",
+    "load": "promissing.persist",
+}
 _MODULES = ("checks", "jax", "keras", "torch")
-__all__ = ["Pruner", "__version__"]
+__all__ = [
+    "NanMLPClassifier",
+    "NanMLPRegressor",
+    "Pruner",
+    "TableEncoder",
+    "__version__",
+    "load",
+]
 
 
 def __getattr__(name: str) -> Any:

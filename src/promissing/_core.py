@@ -13,10 +13,10 @@ what is missing (Eq. 3 and Eq. 5 of the paper, and one step beyond):
 It is computed as one affine map: `prune` turns x into [x0, extra], `fold` turns the weights into
 [W; rows], and a = [x0, extra] @ [W; rows] + b. `extra` is rho, or the 0/1 absence of every feature.
 
-Every function takes the array namespace as `xp` (NumPy, jax.numpy, torch or keras.ops) and a
-`layout`, which is a `Layout` or anything with its attributes. Nothing is imported here, no branch
-depends on data, and what is missing is replaced before any arithmetic, so that gradients stay
-finite.
+Every function takes the array namespace as `xp` (NumPy, jax.numpy, torch or keras.ops; NumPy only
+for `neutralizers`) and a `layout`, which is a `Layout` with arrays of that namespace or anything
+with its attributes. Nothing is imported here, no branch depends on data, and what is missing is
+replaced before any arithmetic, so that gradients stay finite.
 """
 
 TYPE_CHECKING = False  # Type checkers know this name; importing it would be an import.
@@ -51,9 +51,10 @@ class Layout:
     column_shares : array (p,) or None
         None when all are equal: rho is then the plain mean of the mask, which is exact where a
         sum of 1/p is not.
-    membership : array (p, F) or None
-        1/size of the feature in the cells where the column belongs to it; None without groups.
     feature_shares : array (F, 1) or float
+    membership : array (p, F) or None
+        1/size of the feature in the cells where the column belongs to it; None without groups,
+        and until `arrays` makes it for the compensation per feature, which alone needs it.
     """
 
     def __init__(
@@ -73,16 +74,18 @@ class Layout:
         if any(isinstance(g, str) or int(g) != g for g in given):
             raise ValueError(f"`groups` must hold whole numbers. Received: groups={given}")
         owner = [int(g) for g in given]
+        used = set(owner)
+        absent = next(f for f in range(n_columns + 1) if f not in used)
+        if min(owner) < 0:
+            raise ValueError(f"`groups` must count features from 0. Received: {min(owner)}")
+        if absent <= max(owner):
+            raise ValueError(
+                f"`groups` must use every number from 0 to {max(owner)}: no column belongs to "
+                f"feature {absent}."
+            )
         size = [0] * (max(owner) + 1)
         for g in owner:
-            if g < 0:
-                raise ValueError(f"`groups` must count features from 0. Received: {g}")
             size[g] += 1
-        if 0 in size:
-            raise ValueError(
-                f"`groups` must use every number from 0 to {len(size) - 1}: no column belongs "
-                f"to feature {size.index(0)}."
-            )
         n_features = len(size)
         weight = [1 / n_features] * n_features if shares is None else [float(s) for s in shares]
         if len(weight) != n_features:
@@ -101,23 +104,43 @@ class Layout:
         self.n_columns, self.n_features = n_columns, n_features
         self.groups = None if one_to_one else tuple(owner)
         self.shares = None if equal else tuple(weight)
+        self._size = size
+        self.membership: Any = None
         self.column_shares: Any = None
         if not (equal and len(set(size)) == 1):
             self.column_shares = [weight[g] / size[g] for g in owner]
-        self.membership: Any = None
-        if not one_to_one:
-            self.membership = [[(g == f) / size[g] for f in range(n_features)] for g in owner]
         self.feature_shares: Any = 1 / n_features if equal else [[share] for share in weight]
 
-    def map(self, convert: "Callable[[Any], Any]") -> "Layout":
-        """The same layout with its nested lists turned into arrays by `convert`."""
+    def arrays(self, np: "Any", *, per_feature: bool = False) -> "Layout":
+        """The same layout with NumPy (given as `np`) arrays for what the formula multiplies with.
+
+        `membership` is made only if `per_feature`: it has p times F cells.
+        """
         new = object.__new__(Layout)
         new.__dict__.update(self.__dict__)
-        for name in ("column_shares", "membership", "feature_shares"):
+        if self.column_shares is not None:
+            new.column_shares = np.asarray(self.column_shares)
+        if self.shares is not None:
+            new.feature_shares = np.asarray(self.feature_shares)
+        if per_feature and self.groups is not None:
+            owner = np.asarray(self.groups)[:, None]
+            new.membership = (owner == np.arange(self.n_features)) / np.asarray(self._size)[owner]
+        return new
+
+    def map(self, convert: "Callable[[Any], Any]") -> "Layout":
+        """The same layout with its arrays turned into those of a framework by `convert`."""
+        new = object.__new__(Layout)
+        new.__dict__.update(self.__dict__)
+        for name in ("column_shares", "feature_shares", "membership"):
             value = getattr(self, name)
-            if isinstance(value, list):
+            if value is not None and not isinstance(value, float):
                 setattr(new, name, convert(value))
         return new
+
+
+def is_count(value: "Any") -> bool:
+    """Whether a value is a positive whole number, of Python or NumPy."""
+    return hasattr(value, "__index__") and not isinstance(value, bool) and int(value) >= 1
 
 
 def check_compensation(compensation: object) -> str:
@@ -152,6 +175,8 @@ def prune(x: "Any", layout: "Any", *, xp: "Any", per_feature: bool = False) -> "
             extra = xp.matmul(extra, layout.membership)
     elif layout.column_shares is not None:
         extra = xp.sum(xp.multiply(missing, layout.column_shares), axis=-1, keepdims=True)
+    elif layout.n_columns > 65504:  # A larger count is infinite in float16.
+        extra = xp.mean(xp.multiply(missing, one), axis=-1, keepdims=True)
     else:
         extra = xp.multiply(xp.sum(missing, axis=-1, keepdims=True), one) / layout.n_columns
     return xp.concatenate([x0, extra], axis=-1)

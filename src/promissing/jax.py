@@ -66,8 +66,9 @@ def init(
     True
     """
     _core.check_compensation(compensation)
-    if isinstance(units, bool) or not isinstance(units, int) or units < 1:
-        raise ValueError(f"`units` must be a positive integer. Received: units={units!r}")
+    for name, size in (("in_features", in_features), ("units", units)):
+        if not _core.is_count(size):
+            raise ValueError(f"`{name}` must be a positive integer. Received: {name}={size!r}")
     layout = _core.Layout(in_features, groups)
     draw = jax.nn.initializers.glorot_uniform()
     kernel_key, compensation_key = jax.random.split(key)
@@ -94,7 +95,8 @@ def apply(
     """
     x = jnp.asarray(x, params.kernel.dtype)
     layout = _layout(params, groups, shares, x.shape[-1] if x.ndim else 0)
-    layout = layout.map(lambda values: jnp.asarray(values, x.dtype))
+    per_feature = _core.is_per_feature(params.compensation_weight)
+    layout = layout.arrays(np, per_feature=per_feature).map(lambda a: jnp.asarray(a, x.dtype))
     out: jax.Array = _core.activation(x, *params, layout, xp=jnp)
     return out
 
@@ -106,8 +108,9 @@ def neutralizers(
     shares: Sequence[float] | None = None,
 ) -> np.ndarray:
     """U (s, p) in NumPy: what each neuron sees in the place of a missing value (Eq. 4)."""
-    kernel, bias, weight = (None if w is None else np.asarray(w) for w in params)
-    layout = _layout(params, groups, shares, params.kernel.shape[0]).map(np.asarray)
+    kernel, bias, weight = (None if w is None else np.asarray(w, float) for w in params)
+    layout = _layout(params, groups, shares, params.kernel.shape[0])
+    layout = layout.arrays(np, per_feature=_core.is_per_feature(weight))
     return np.asarray(_core.neutralizers(kernel, bias, weight, layout, xp=np))
 
 

@@ -26,11 +26,14 @@ __all__ = ["NanDense", "NanDropout"]
 class NanDense(keras.layers.Layer):
     """`keras.layers.Dense` for inputs with holes: NaN is pruned, the bias scaled by what is left.
 
-    A complete row gets exactly what `Dense` gives; a row with nothing observed gets zero, or the
-    compensation. Use it as the first layer and feed NaN where a value is missing.
+    A complete row gets what `Dense` gives, to rounding; a row with nothing observed gets zero, or
+    the compensation. Use it as the first layer and feed NaN where a value is missing. A process
+    that loads a saved model must `import promissing.keras` first, for Keras to know the layer.
 
     The paper's own layer has a flag `use_c`: `use_c=False` is `compensation="none"` here and
     `use_c=True` is `compensation="shared"`. Its weights are taken over by `set_paper_weights`.
+    There the compensation is a row of the kernel and shares its regularizer and constraint; here
+    it has its own.
 
     Parameters
     ----------
@@ -61,10 +64,11 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
     Examples
     --------
     >>> import numpy as np
+    >>> from keras import ops
     >>> from promissing.keras import NanDense
     >>> layer = NanDense(4)
-    >>> float(np.abs(layer(np.full((1, 3), np.nan))).max())
-    0.0
+    >>> ops.convert_to_numpy(layer(np.full((1, 3), np.nan))).tolist()
+    [[0.0, 0.0, 0.0, 0.0]]
     """
 
     def __init__(
@@ -89,12 +93,12 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         **kwargs: Any,
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        if isinstance(units, bool) or not isinstance(units, int) or units < 1:
+        if not _core.is_count(units):
             raise ValueError(
                 "Received an invalid value for `units`, expected a positive integer. "
                 f"Received: units={units!r}"
             )
-        self.units = units
+        self.units = int(units)
         self.activation = activations.get(activation)
         self.use_bias = use_bias
         self.kernel_initializer = initializers.get(kernel_initializer)
@@ -107,10 +111,10 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         self.compensation_initializer = initializers.get(compensation_initializer)
         self.compensation_regularizer = regularizers.get(compensation_regularizer)
         self.compensation_constraint = constraints.get(compensation_constraint)
+        if groups is not None or shares is not None:  # Complain now, not at build.
+            _core.Layout(len(shares if groups is None else groups), groups, shares)  # type: ignore[arg-type]
         self.groups = None if groups is None else [int(g) for g in groups]
         self.shares = None if shares is None else [float(s) for s in shares]
-        if self.groups is not None or self.shares is not None:  # Complain now, not at build.
-            _core.Layout(len(self.groups or self.shares or ()), self.groups, self.shares)
         self.input_spec = keras.layers.InputSpec(min_ndim=2)
         self.supports_masking = True
 
@@ -121,7 +125,9 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
                 "The last dimension of the inputs to `NanDense` should be defined. Received: "
                 f"input_shape={tuple(input_shape)}"
             )
-        self._layout = _core.Layout(p, self.groups, self.shares)
+        self._layout = _core.Layout(p, self.groups, self.shares).arrays(
+            np, per_feature=self.compensation == "feature"
+        )
         self.kernel = self.add_weight(
             name="kernel",
             shape=(p, self.units),
@@ -157,7 +163,8 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         return self.kernel_initializer((rows, *shape), dtype=dtype)[-1]
 
     def call(self, inputs: Any) -> Any:
-        layout = self._layout.map(lambda values: ops.convert_to_tensor(values, self.compute_dtype))
+        inputs = _floats(inputs, self)
+        layout = self._layout.map(lambda a: ops.convert_to_tensor(a, self.compute_dtype))
         kernel, bias, weight = (
             None if w is None else ops.convert_to_tensor(w)
             for w in (self.kernel, self.bias, self.compensation_weight)
@@ -167,6 +174,12 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[:-1], self.units)
 
+    def compute_output_spec(self, inputs: Any) -> keras.KerasTensor:
+        for kind in ("sparse", "ragged"):
+            if getattr(inputs, kind, False):
+                raise ValueError(f"`NanDense` does not take {kind} inputs. Make them dense.")
+        return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
+
     def neutralizers(self) -> np.ndarray:
         """U (s, p) in NumPy: what each neuron sees in the place of a missing value (Eq. 4)."""
         if not self.built:
@@ -175,8 +188,7 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
             None if w is None else np.asarray(ops.convert_to_numpy(w), float)
             for w in (self.kernel, self.bias, self.compensation_weight)
         )
-        layout = self._layout.map(np.asarray)
-        return np.asarray(_core.neutralizers(kernel, bias, weight, layout, xp=np))
+        return np.asarray(_core.neutralizers(kernel, bias, weight, self._layout, xp=np))
 
     def set_paper_weights(self, kernel: Any, bias: Any, *, as_listed: bool = True) -> None:
         """Take over the weights of the paper's own `nanDense`.
@@ -196,7 +208,8 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         kernel, bias = np.asarray(kernel), np.asarray(bias)
         p = self._layout.n_columns
         rows = p + (self.compensation == "shared")
-        if self.compensation == "feature" or not self.use_bias or self._layout.column_shares:
+        equal = self._layout.column_shares is None
+        if self.compensation == "feature" or not self.use_bias or not equal:
             raise ValueError(
                 "The paper's layer has a bias, equal shares and `compensation` none or shared."
             )
@@ -250,9 +263,10 @@ class NanDropout(keras.layers.Layer):
     Examples
     --------
     >>> import numpy as np
+    >>> from keras import ops
     >>> from promissing.keras import NanDropout
-    >>> bool(np.isnan(NanDropout(1.0)(np.ones(3), training=True)).all())
-    True
+    >>> ops.convert_to_numpy(NanDropout(1.0)(np.ones(3), training=True)).tolist()
+    [nan, nan, nan]
     """
 
     def __init__(
@@ -270,8 +284,8 @@ class NanDropout(keras.layers.Layer):
                 f"and 1. Received: rate={rate}"
             )
         self.rate = rate
-        self.groups = None if groups is None else [int(g) for g in groups]
         self._layout = None if groups is None else _core.Layout(len(groups), groups)
+        self.groups = None if groups is None else [int(g) for g in groups]
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.supports_masking = True
@@ -287,6 +301,7 @@ class NanDropout(keras.layers.Layer):
     def call(self, inputs: Any, training: bool = False) -> Any:
         if not training or self.rate == 0:
             return inputs
+        inputs = _floats(inputs, self)
         shape = ops.shape(inputs)
         if self._layout is not None:
             shape = (*shape[:-1], self._layout.n_features)
@@ -301,3 +316,10 @@ class NanDropout(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         config = {"rate": self.rate, "groups": self.groups, "seed": self.seed}
         return {**super().get_config(), **config}
+
+
+def _floats(inputs: Any, layer: keras.layers.Layer) -> Any:
+    """The inputs as floats, which alone can be missing."""
+    if keras.backend.is_float_dtype(inputs.dtype):
+        return inputs
+    return ops.cast(inputs, layer.compute_dtype)

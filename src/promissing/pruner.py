@@ -7,15 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_is_fitted,
+    validate_data,
+)
 
 from promissing import _core
 
 __all__ = ["Pruner"]
 
 
-class Pruner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class Pruner(TransformerMixin, BaseEstimator):
     """Turn a matrix with gaps into [x0, share missing], which any model can take.
 
     A gap becomes 0 and what is lost is told in columns of its own. A linear model, or the first
@@ -63,7 +67,9 @@ class Pruner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f'`compensation` must be "shared" or "feature". Received: {self.compensation!r}'
             )
         X = self._validate(X, reset=True)
-        self._layout = _core.Layout(X.shape[1], self.groups, self.shares).map(np.asarray)
+        self._layout = _core.Layout(X.shape[1], self.groups, self.shares).arrays(
+            np, per_feature=self.compensation == "feature"
+        )
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
@@ -76,7 +82,8 @@ class Pruner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """The input names, then `share_missing` or `absent_<feature>` for every feature."""
-        names = list(super().get_feature_names_out(input_features))
+        check_is_fitted(self)
+        names = list(_check_feature_names_in(self, input_features))
         if self.compensation == "shared":
             extra = ["share_missing"]
         elif self._layout.groups is None:

@@ -12,19 +12,21 @@ from promissing import _core
 
 try:
     import torch
-except ImportError as error:
+except ModuleNotFoundError as error:
     raise ImportError("promissing.torch needs PyTorch: pip install 'promissing[torch]'") from error
 
 from torch import Tensor, nn
 
 __all__ = ["NanDropout", "NanLinear"]
 
+_LAYOUT = ("column_shares", "feature_shares", "membership")
+
 
 class NanLinear(nn.Module):
     """`nn.Linear` for inputs with holes: NaN is pruned and the bias scaled by what is left.
 
-    A complete row gets exactly what `nn.Linear` gives; a row with nothing observed gets zero, or
-    the compensation.
+    A complete row gets what `nn.Linear` gives, to rounding; a row with nothing observed gets zero,
+    or the compensation.
 
     Parameters
     ----------
@@ -79,12 +81,14 @@ class NanLinear(nn.Module):
     ) -> None:
         super().__init__()
         for name, size in (("in_features", in_features), ("out_features", out_features)):
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            if not _core.is_count(size):
                 raise ValueError(f"{name} must be a positive integer, but got {size!r}")
-        self.in_features = in_features
-        self.out_features = out_features
+        self.in_features = in_features = int(in_features)
+        self.out_features = out_features = int(out_features)
         self.compensation = _core.check_compensation(compensation)
-        self._layout = _core.Layout(in_features, groups, shares)
+        self._layout = _core.Layout(in_features, groups, shares).arrays(
+            np, per_feature=compensation == "feature"
+        )
         factory = {"device": device, "dtype": dtype}
         self.weight = nn.Parameter(torch.empty((out_features, in_features), **factory))
         self.register_parameter(
@@ -99,15 +103,11 @@ class NanLinear(nn.Module):
             "compensation_weight",
             None if shape is None else nn.Parameter(torch.empty(shape, **factory)),
         )
-        # The layout follows the module to its device and dtype, and stays out of the state dict.
+        # What `_core` asks of a layout, as buffers that follow the module and are never saved.
         self.n_columns = in_features
-        for name in ("column_shares", "membership", "feature_shares"):
-            value: Any = getattr(self._layout, name)
-            if isinstance(value, list):
-                tensor = torch.tensor(value, device=device, dtype=self.weight.dtype)
-                self.register_buffer(name, tensor, persistent=False)
-            else:
-                setattr(self, name, value)
+        for name in _LAYOUT:
+            self.register_buffer(name, None, persistent=False)
+        self._fill_layout()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -143,13 +143,18 @@ class NanLinear(nn.Module):
             dtype=linear.weight.dtype,
         )
         layer.load_state_dict(linear.state_dict())
+        layer.weight.requires_grad_(linear.weight.requires_grad)
+        if layer.bias is not None:
+            layer.bias.requires_grad_(linear.bias.requires_grad)
         if layer.compensation_weight is not None:
             nn.init.zeros_(layer.compensation_weight)
-        return layer
+        return layer.train(linear.training)
 
     def forward(self, input: Tensor) -> Tensor:
         """The activations (..., out_features) of an input (..., in_features) with NaN."""
-        if input.shape[-1] != self.in_features:
+        if not input.is_floating_point():
+            raise ValueError(f"expected an input of floating point numbers, but got {input.dtype}")
+        if input.ndim == 0 or input.shape[-1] != self.in_features:
             raise ValueError(
                 f"expected an input with {self.in_features} features in its last dimension, "
                 f"but got {tuple(input.shape)}"
@@ -159,14 +164,26 @@ class NanLinear(nn.Module):
         kernel = _core.fold(self.weight.mT, self.bias, self.compensation_weight, self, xp=torch)
         return nn.functional.linear(pruned, kernel.mT, self.bias)
 
+    def _fill_layout(self) -> None:
+        """Set the buffers anew: moving may have rounded them, `to_empty` leaves them undefined."""
+        for name in _LAYOUT:
+            value = getattr(self._layout, name)
+            if value is not None:
+                like = {"dtype": self.weight.dtype, "device": self.weight.device}
+                self._buffers[name] = torch.tensor(value, **like)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._fill_layout()
+        return self
+
     def neutralizers(self) -> np.ndarray:
         """U (s, p) in NumPy: what each neuron sees in the place of a missing value (Eq. 4)."""
         kernel, bias, weight = (
             None if w is None else w.detach().cpu().double().numpy()
             for w in (self.weight.mT, self.bias, self.compensation_weight)
         )
-        layout = self._layout.map(np.asarray)
-        return np.asarray(_core.neutralizers(kernel, bias, weight, layout, xp=np))
+        return np.asarray(_core.neutralizers(kernel, bias, weight, self._layout, xp=np))
 
     def extra_repr(self) -> str:
         text = (
@@ -178,11 +195,15 @@ class NanLinear(nn.Module):
         return text
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        name = prefix + "compensation_weight"
-        plain = name not in state_dict and prefix + "weight" in state_dict
-        if plain and self.compensation_weight is not None:
-            state_dict = {**state_dict, name: self.compensation_weight.detach()}
+        name, own = prefix + "compensation_weight", self._parameters.get("compensation_weight")
+        has_weight = any(
+            key in state_dict
+            for key in (prefix + "weight", prefix + "parametrizations.weight.original0")
+        )
+        if own is not None and name not in state_dict and has_weight:  # A plain nn.Linear's.
+            state_dict = {**state_dict, name: own.detach()}
         super()._load_from_state_dict(state_dict, prefix, *args)
+        self._fill_layout()
 
 
 class NanDropout(nn.Module):
@@ -208,34 +229,33 @@ class NanDropout(nn.Module):
     tensor([1., 1.])
     """
 
-    _groups: Tensor
-
     def __init__(self, p: float = 0.5, *, groups: Sequence[int] | None = None) -> None:
         super().__init__()
         if not 0 <= p <= 1:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p = p
-        self._layout = None if groups is None else _core.Layout(len(groups), groups)
-        if self._layout is not None:
-            index = torch.tensor(list(map(int, groups or ())))
-            self.register_buffer("_groups", index, persistent=False)
+        self.groups = None
+        if groups is not None:
+            self._layout = _core.Layout(len(groups), groups)
+            self.groups = [int(g) for g in groups]
 
     def forward(self, input: Tensor) -> Tensor:
         """The input, with more NaN in it while training."""
         if not self.training or self.p == 0:
             return input
-        if self._layout is None:
+        if not input.is_floating_point():
+            raise ValueError(f"expected an input of floating point numbers, but got {input.dtype}")
+        if self.groups is None:
             draw = torch.rand(input.shape, device=input.device)
         else:
-            if input.shape[-1] != self._layout.n_columns:
+            if input.ndim == 0 or input.shape[-1] != len(self.groups):
                 raise ValueError(
-                    f"expected an input with {self._layout.n_columns} features, as `groups`, "
-                    f"but got {tuple(input.shape)}"
+                    f"expected an input with {len(self.groups)} features, as `groups`, but got "
+                    f"{tuple(input.shape)}"
                 )
-            draw = torch.rand((*input.shape[:-1], self._layout.n_features), device=input.device)[
-                ..., self._groups
-            ]
+            shape = (*input.shape[:-1], self._layout.n_features)
+            draw = torch.rand(shape, device=input.device)[..., self.groups]
         return input.masked_fill(draw < self.p, torch.nan)
 
     def extra_repr(self) -> str:
-        return f"p={self.p}"
+        return f"p={self.p}" + ("" if self.groups is None else f", groups={self.groups}")

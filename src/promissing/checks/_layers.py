@@ -1,8 +1,7 @@
-"""The NaN contract: what any NaN-native layer must satisfy, as checks to be run on it.
+"""The contract of a layer.
 
-scikit-learn's `allow_nan` tag switches checks off and no framework says what NaN means. These
-checks do, for a layer of ours or of anybody's. A layer is described by two functions on NumPy
-arrays, each a few lines around the framework at hand:
+A layer is described by two functions on NumPy arrays, each a few lines around the framework at
+hand:
 
     forward(x, kernel, bias, compensation_weight, dtype) -> output
     gradient(x, kernel, bias, compensation_weight, dtype) -> gradients of the output's sum
@@ -82,17 +81,19 @@ def check_layer(
     gradient: _Gradient | None = None,
     *,
     compensation: str = "none",
-    dtypes: Iterable[str] = DTYPES,
+    dtypes: str | Iterable[str] = DTYPES,
 ) -> None:
     """Run a layer through the whole contract; raise AssertionError at the first breach.
 
     Parameters
     ----------
     forward, gradient : callable
-        See the top of this module. Without `gradient` nothing is said about gradients.
+        `forward(x, kernel, bias, compensation_weight, dtype) -> output` and the gradients of the
+        output's sum with respect to the same arrays, all in NumPy. Without `gradient` nothing is
+        said about gradients.
     compensation : {"none", "shared", "feature"}, default="none"
         What the layer adds for what is missing.
-    dtypes : iterable of str
+    dtypes : str or iterable of str
         The precisions to try.
 
     Examples
@@ -109,13 +110,14 @@ def check_layer(
     AssertionError: check_all_missing_row_gives_the_compensation (float64): ...
     """
     _core.check_compensation(compensation)
-    for dtype in dtypes:
+    for dtype in [dtypes] if isinstance(dtypes, str) else dtypes:
         layer = LayerUnderTest(forward, gradient, compensation, dtype)
         for check in LAYER_CHECKS:
             try:
                 check(layer)
-            except AssertionError as error:
-                raise AssertionError(f"{check.__name__} ({dtype}): {error}") from error
+            except Exception as error:
+                message = str(error) or type(error).__name__
+                raise AssertionError(f"{check.__name__} ({dtype}): {message}") from error
 
 
 def check_complete_row_is_the_plain_layer(layer: LayerUnderTest) -> None:
@@ -163,6 +165,19 @@ def check_no_nan_comes_out(layer: LayerUnderTest) -> None:
     x = np.concatenate([_with_gaps((6, 5), seed=4), np.full((1, 5), np.nan), np.zeros((1, 5))])
     assert np.isfinite(layer(x, weights)).all(), "NaN or inf in the output"
     _assert_finite_gradients(layer, x, weights)
+
+
+def check_every_weight_learns(layer: LayerUnderTest) -> None:
+    """Rows with gaps have a gradient for every weight they depend on, and none for the gaps."""
+    if layer.gradient is None:
+        return
+    weights = layer.draw()
+    x = _with_gaps((6, 5), seed=8)
+    by_x, *by_weights = layer.gradient(x, *weights, layer.dtype)
+    for name, value in zip(("kernel", "bias", "compensation_weight"), by_weights, strict=True):
+        if value is not None:
+            assert np.asarray(value, float).all(), f"the gradient of {name} has zeros"
+    assert not np.asarray(by_x, float)[np.isnan(x)].any(), "a gap has a gradient"
 
 
 def check_zero_weights_are_harmless(layer: LayerUnderTest) -> None:
@@ -226,6 +241,7 @@ LAYER_CHECKS: tuple[Callable[[LayerUnderTest], None], ...] = (
     check_gap_is_worth_its_neutralizer,
     check_order_of_features_does_not_matter,
     check_no_nan_comes_out,
+    check_every_weight_learns,
     check_zero_weights_are_harmless,
     check_infinity_is_never_an_ordinary_number,
     check_leading_axes_are_batches,

@@ -1,0 +1,1 @@
+"""What `promissing._training` is made of."""

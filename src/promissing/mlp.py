@@ -1,0 +1,399 @@
+"""Multi-layer perceptrons for tables with gaps, in the manner of scikit-learn's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.class_weight import compute_sample_weight
+
+from promissing import _core
+from promissing._estimator import NanEstimator
+from promissing._networks.mlp import MLP
+from promissing._targets import Classes, Numbers, check_classes, check_numbers
+
+__all__ = ["NanMLPClassifier", "NanMLPRegressor"]
+
+Array = NDArray[Any]
+
+
+class _NanMLP(NanEstimator):
+    """What classifier and regressor share: the network."""
+
+    compensation: str
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (100,),
+        activation: str = "relu",
+        *,
+        compensation: str = "feature",
+        n_members: int = 1,
+        augment: bool | float = False,
+        min_known: float = 0.0,
+        dropout: float = 0.0,
+        solver: str = "adam",
+        alpha: float = 1e-4,
+        batch_size: int | str = "auto",
+        learning_rate: str = "constant",
+        learning_rate_init: float = 1e-3,
+        max_iter: int = 200,
+        shuffle: bool = True,
+        random_state: Any = None,
+        tol: float = 1e-4,
+        verbose: bool = False,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: int = 10,
+        kinds: Mapping[Any, str] | None = None,
+        n_bins: int = 0,
+        max_categories: int = 64,
+        unseen: str = "ignore",
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.compensation = compensation
+        self.n_members = n_members
+        self.augment = augment
+        self.min_known = min_known
+        self.dropout = dropout
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.tol = tol
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+        self.kinds = kinds
+        self.n_bins = n_bins
+        self.max_categories = max_categories
+        self.unseen = unseen
+
+    @property
+    def neutralizers_(self) -> dict[str | int, Array]:
+        """U by feature, {name: (members, neurons, columns of the feature)}.
+
+        The value which, put in the gap, gives the activation the gap gives; in the units of the
+        encoded table, so that for a number 0 is its mean and 1 a standard deviation above it.
+        """
+        members = []
+        for m in range(self.n_members):
+            kernel, bias = self.params_["kernel_0"][m], self.params_["bias_0"][m]
+            weight = self.params_.get("compensation_weight")
+            weight = None if weight is None else weight[m]
+            members.append(_core.neutralizers(kernel, bias, weight, self._network.layout, xp=np))
+        u, encoder = np.stack(members), self.encoder_
+        return {
+            encoder._key(j): u[:, :, encoder.groups_ == j] for j in range(encoder.n_features_in_)
+        }
+
+    def _make_network(self, n_outputs: int, loss: str) -> MLP:
+        given = self.hidden_layer_sizes
+        sizes = np.atleast_1d(np.asarray(given, dtype=object)).tolist()
+        if not all(isinstance(s, int | np.integer) and s > 0 for s in sizes):
+            raise ValueError(f"`hidden_layer_sizes` must be positive integers. Received: {given!r}")
+        groups = tuple(int(g) for g in self.encoder_.groups_)
+        return MLP(
+            len(groups),
+            n_outputs,
+            loss,
+            hidden=tuple(int(s) for s in sizes),
+            activation=self.activation,
+            compensation=self.compensation,
+            groups=groups,
+        )
+
+
+class NanMLPClassifier(ClassifierMixin, _NanMLP):
+    """A multi-layer perceptron classifier for tables with gaps, categories and text.
+
+    What is missing is pruned inside the first layer; nothing is imputed. Change one word in code
+    that uses `sklearn.neural_network.MLPClassifier`: the parameters have the same names.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int or sequence of int, default=(100,)
+        The sizes of the hidden layers; empty for a linear model.
+    activation : {"identity", "logistic", "tanh", "relu", "gelu", "silu"}, default="relu"
+    compensation : {"none", "shared", "feature"}, default="feature"
+        What a neuron adds for what is missing: nothing (PROMISSING), one learned weight times the
+        share missing (mPROMISSING), or one learned weight per missing feature.
+    n_members : int, default=1
+        Networks in the ensemble, trained at once from different starts; predictions are averaged.
+    augment : bool or float, default=False
+        Share of the rows of a batch that get extra gaps while training (True: 0.5). Such a row
+        loses each feature with a probability of its own, drawn from U(0, 1), so that the network
+        learns to do without, and predicts the prior where nothing is known.
+    class_weight : dict or "balanced", optional
+        Weights of the classes, as elsewhere in scikit-learn.
+    min_known : float, default=0
+        Predicting a row of which a smaller share is known is an error.
+    dropout : float, default=0
+        Dropout rate of the hidden layers.
+    solver : {"adam", "adamw", "sgd"}, default="adam"
+    alpha : float, default=1e-4
+        Strength of the L2 penalty; of the decoupled weight decay with "adamw".
+    batch_size : int or "auto", default="auto"
+        "auto" is min(200, n).
+    learning_rate : {"constant", "cosine"}, default="constant"
+    learning_rate_init : float, default=1e-3
+    max_iter : int, default=200
+        The most epochs.
+    shuffle, tol, n_iter_no_change, momentum, nesterovs_momentum, beta_1, beta_2, epsilon
+        As in scikit-learn.
+    early_stopping : bool, default=False
+        Set `validation_fraction` of the rows aside, keep the best epoch and stop when the loss on
+        them has not improved by `tol` for `n_iter_no_change` epochs. Each member sets its own
+        rows aside.
+    validation_fraction : float, default=0.1
+    warm_start : bool, default=False
+        Whether `fit` goes on from where the last one ended, with the encoding of the first.
+    random_state : int, RandomState or None
+    verbose : bool, default=False
+        Whether to show a progress bar.
+    kinds, n_bins, max_categories, unseen
+        How columns are encoded: see `promissing.tables.TableEncoder`.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    prior_ : array (K,)
+        The weighted shares of the classes in training.
+    encoder_ : TableEncoder
+    params_ : dict of arrays
+        The weights, each with a leading axis for the members.
+    loss_curve_, validation_loss_curve_ : list of float
+        The loss by epoch, averaged over the members; the second is empty without validation.
+    loss_, best_loss_ : float
+    n_iter_ : int
+        Epochs run.
+    neutralizers_ : dict
+        What each neuron sees in the place of a missing value, by feature.
+    n_features_in_, feature_names_in_, n_outputs_
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from promissing import NanMLPClassifier
+    >>> frame = pd.DataFrame({"age": [20, None, 40, 61] * 20, "sex": ["f", "m", None, "m"] * 20})
+    >>> model = NanMLPClassifier(max_iter=50, random_state=0, n_iter_no_change=50)
+    >>> _ = model.set_params(tol=0, learning_rate_init=0.01, max_iter=20)
+    >>> y = [0, 1, 0, 1] * 20
+    >>> model.fit(frame, y).predict(frame[:4])
+    array([0, 1, 0, 1])
+    >>> model.known_share(frame[:4])
+    array([1. , 0.5, 0.5, 1. ])
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (100,),
+        activation: str = "relu",
+        *,
+        compensation: str = "feature",
+        n_members: int = 1,
+        augment: bool | float = False,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        min_known: float = 0.0,
+        dropout: float = 0.0,
+        solver: str = "adam",
+        alpha: float = 1e-4,
+        batch_size: int | str = "auto",
+        learning_rate: str = "constant",
+        learning_rate_init: float = 1e-3,
+        max_iter: int = 200,
+        shuffle: bool = True,
+        random_state: Any = None,
+        tol: float = 1e-4,
+        verbose: bool = False,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: int = 10,
+        kinds: Mapping[Any, str] | None = None,
+        n_bins: int = 0,
+        max_categories: int = 64,
+        unseen: str = "ignore",
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes,
+            activation,
+            compensation=compensation,
+            n_members=n_members,
+            augment=augment,
+            min_known=min_known,
+            dropout=dropout,
+            solver=solver,
+            alpha=alpha,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            learning_rate_init=learning_rate_init,
+            max_iter=max_iter,
+            shuffle=shuffle,
+            random_state=random_state,
+            tol=tol,
+            verbose=verbose,
+            warm_start=warm_start,
+            momentum=momentum,
+            nesterovs_momentum=nesterovs_momentum,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            beta_1=beta_1,
+            beta_2=beta_2,
+            epsilon=epsilon,
+            n_iter_no_change=n_iter_no_change,
+            kinds=kinds,
+            n_bins=n_bins,
+            max_categories=max_categories,
+            unseen=unseen,
+        )
+        self.class_weight = class_weight
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Go over the given rows once. The first call needs all `classes`, and settles encoding."""
+        self._declared_classes = None if classes is None else np.unique(np.asarray(classes))
+        if classes is None and not hasattr(self, "params_"):
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        return self._partial_fit(X, y, sample_weight)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The probability of every class (n, K), or of every label; the mean of the members."""
+        return np.asarray(self._members(X).mean(axis=0))
+
+    def predict(self, X: Any) -> Array:
+        """The most probable class of every row, or the labels more probable than not."""
+        proba = self.predict_proba(X)
+        return np.asarray(self._target.decide(proba))
+
+    def spread(self, X: Any) -> NDArray[np.float64]:
+        """How far the members lie apart: the standard deviation of their probabilities (n, K)."""
+        return np.asarray(self._members(X).std(axis=0))
+
+    def _members(self, X: Any) -> Array:
+        outputs = self._outputs(X)
+        return np.asarray(self._target.proba(outputs))
+
+    def _check_y(self, y: Any) -> Array:
+        labels, self._multilabel = check_classes(y, self)
+        return labels
+
+    def _make_target(self, y: Array, weight: Array) -> Classes:
+        declared = getattr(self, "_declared_classes", None)
+        if self._multilabel:
+            labels = np.arange(y.shape[1])
+        else:
+            labels = np.unique(y[weight > 0]) if declared is None else declared
+        if len(labels) < 2 and not self._multilabel:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes to tell apart; y holds the one "
+                f"class {labels.tolist()[0]!r} only."
+            )
+        return Classes(labels, self._multilabel)
+
+    def _row_weights(self, y: Array, weight: Array) -> Array:
+        if self.class_weight is None:
+            return weight
+        return np.asarray(weight * compute_sample_weight(self.class_weight, y))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class NanMLPRegressor(RegressorMixin, _NanMLP):
+    """A multi-layer perceptron regressor for tables with gaps, categories and text.
+
+    What is missing is pruned inside the first layer; nothing is imputed. Change one word in code
+    that uses `sklearn.neural_network.MLPRegressor`: the parameters have the same names. One target
+    or several; the network sees them standardised, and the losses are in that unit.
+
+    Parameters
+    ----------
+    hidden_layer_sizes, activation, compensation, n_members, augment, min_known, dropout, solver, \
+alpha, batch_size, learning_rate, learning_rate_init, max_iter, shuffle, random_state, tol, \
+verbose, warm_start, momentum, nesterovs_momentum, early_stopping, validation_fraction, beta_1, \
+beta_2, epsilon, n_iter_no_change, kinds, n_bins, max_categories, unseen
+        As in `NanMLPClassifier`.
+
+    Attributes
+    ----------
+    prior_ : array (k,)
+        The weighted mean of the targets in training.
+    encoder_, params_, loss_curve_, validation_loss_curve_, loss_, best_loss_, n_iter_, \
+neutralizers_, n_features_in_, feature_names_in_, n_outputs_
+        As in `NanMLPClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing import NanMLPRegressor
+    >>> X = np.random.default_rng(0).normal(size=(500, 3))
+    >>> y = X.sum(axis=1)
+    >>> X[::5, 0] = np.nan
+    >>> model = NanMLPRegressor(max_iter=500, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.85)
+    True
+    """
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Go over the given rows once. The first call settles encoding and units."""
+        return self._partial_fit(X, y, sample_weight)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The predicted targets, (n,) or (n, k): the mean of the members."""
+        return np.asarray(self._members(X).mean(axis=0))
+
+    def spread(self, X: Any) -> NDArray[np.float64]:
+        """How far the members lie apart: the standard deviation of their predictions."""
+        return np.asarray(self._members(X).std(axis=0))
+
+    def _members(self, X: Any) -> Array:
+        outputs = self._outputs(X)
+        return np.asarray(self._target.decode(outputs))
+
+    def _check_y(self, y: Any) -> Array:
+        return np.asarray(check_numbers(y, self))
+
+    def _make_target(self, y: Array, weight: Array) -> Numbers:
+        columns = y.reshape(len(y), -1)
+        mean = np.average(columns, axis=0, weights=weight)
+        scale = np.sqrt(np.average((columns - mean) ** 2, axis=0, weights=weight))
+        return Numbers(mean, np.where(scale > 0, scale, 1.0), flat=y.ndim == 1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

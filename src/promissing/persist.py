@@ -1,0 +1,185 @@
+"""Models as files: one safetensors file with JSON inside, never pickle.
+
+The arrays of the file are those of the model; its metadata hold one JSON text with the class, the
+parameters, and what encoder and targets have learnt. Reading it can only build one of the classes
+named here, so a file can be wrong but cannot do anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+import promissing
+from promissing._targets import Classes, Numbers
+from promissing.tables import TableEncoder
+
+__all__ = ["FORMAT", "load", "save"]
+
+FORMAT = 1  # Raised when a file could no longer be read by older versions.
+_KEY = "promissing"
+_HOME = {"NanMLPClassifier": "promissing.mlp", "NanMLPRegressor": "promissing.mlp"}
+_FACTS = ("loss_curve_", "validation_loss_curve_", "loss_", "best_loss_", "n_iter_", "n_outputs_")
+
+
+def save(model: Any, path: str | Path) -> None:
+    """Write a fitted model to `path`, whole or not at all."""
+    if not hasattr(model, "params_"):
+        raise ValueError(
+            f"This {type(model).__name__} is not fitted yet: there is nothing to save."
+        )
+    meta, arrays = model.encoder_.get_state()
+    tensors = {f"encoder.{name}": value for name, value in arrays.items()}
+    tensors |= {f"params.{name}": value for name, value in model.params_.items()}
+    tensors["prior"] = model.prior_
+    target = model._target
+    if isinstance(target, Classes):
+        labels = target.labels
+        told = {
+            "kind": "classes",
+            "multilabel": target.multilabel,
+            "dtype": "object" if labels.dtype == object else labels.dtype.str,
+            "labels": labels.tolist(),
+        }
+    else:
+        told = {"kind": "numbers", "flat": target.flat}
+        tensors |= {"target.mean": target.mean, "target.scale": target.scale}
+    document = {
+        "format": FORMAT,
+        "version": promissing.__version__,
+        "class": type(model).__name__,
+        "params": {k: _to_json(v, k) for k, v in model.get_params(deep=False).items()},
+        "encoder": meta,
+        "target": told,
+        "facts": {name: getattr(model, name) for name in _FACTS},
+    }
+    path = Path(path)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    os.close(handle)
+    try:
+        contiguous = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
+        save_file(contiguous, draft, {_KEY: json.dumps(document)})
+        os.chmod(draft, 0o666 & ~_umask())
+        os.replace(draft, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(draft)
+
+
+def load(path: str | Path) -> Any:
+    """Read a model that `save` wrote, whatever its class. Nothing in the file is executed.
+
+    Examples
+    --------
+    >>> import numpy as np, promissing, tempfile, pathlib
+    >>> X, y = np.array([[0.0], [1.0], [np.nan], [1.0]] * 5), [0, 1, 0, 1] * 5
+    >>> model = promissing.NanMLPClassifier(max_iter=5, tol=10, random_state=0).fit(X, y)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> model.save(path)
+    >>> promissing.load(path)
+    NanMLPClassifier(max_iter=5, random_state=0, tol=10)
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            text = (file.metadata() or {}).get(_KEY)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ValueError(
+            f"{path} is not a model file, or is damaged: not readable as safetensors ({error})."
+        ) from None
+    if text is None:
+        raise ValueError(f"{path} is a safetensors file, but not one that promissing wrote.")
+    try:
+        document = json.loads(text)
+        number = int(document["format"])
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is damaged: its description cannot be read.") from None
+    if number > FORMAT:
+        raise ValueError(
+            f"{path} was written by promissing {document.get('version')} in format {number}, and "
+            f"this is promissing {promissing.__version__}, which reads up to {FORMAT}. Upgrade."
+        )
+    if document.get("class") not in _HOME:
+        raise ValueError(f"{path} holds an unknown kind of model: {document.get('class')!r}.")
+    try:
+        return _rebuild(document, tensors)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ValueError(f"{path} is damaged: its parts do not fit together ({error}).") from None
+
+
+def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Any:
+    cls = getattr(import_module(_HOME[document["class"]]), document["class"])
+    model = cls(**{k: _from_json(v) for k, v in document["params"].items()})
+
+    def part(prefix: str) -> dict[str, np.ndarray]:
+        return {k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)}
+
+    model.encoder_ = TableEncoder.from_state(document["encoder"], part("encoder."))
+    model.n_features_in_ = model.encoder_.n_features_in_
+    if hasattr(model.encoder_, "feature_names_in_"):
+        model.feature_names_in_ = model.encoder_.feature_names_in_
+    told = document["target"]
+    if told["kind"] == "classes":
+        labels = np.array(told["labels"], dtype=np.dtype(told["dtype"]))
+        model._target = Classes(labels, bool(told["multilabel"]))
+        model.classes_ = labels
+    else:
+        arrays = part("target.")
+        model._target = Numbers(arrays["mean"], arrays["scale"], bool(told["flat"]))
+    model._network = model._make_network(model._target.n_outputs, model._target.loss)
+    wanted = model._network.init(np.random.default_rng(0))
+    model.params_ = part("params.")
+    members = model.n_members
+    for name, value in wanted.items():
+        if model.params_[name].shape != (members, *value.shape):
+            raise ValueError(f"the weights {name!r} have the shape {model.params_[name].shape}")
+    model.prior_ = tensors["prior"]
+    for name in _FACTS:
+        setattr(model, name, document["facts"][name])
+    model._begin_anew()
+    return model
+
+
+def _to_json(value: Any, name: str) -> Any:
+    """Parameters as JSON that keeps tuples, and mappings with keys other than text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
+        return {type(value).__name__: [_to_json(item, name) for item in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[_to_json(k, name), _to_json(v, name)] for k, v in value.items()]}
+    if name == "random_state":  # A generator's position is of no use to a fitted model.
+        return None
+    raise ValueError(f"`{name}` cannot be saved: {value!r}. Use numbers, text, lists and dicts.")
+
+
+def _from_json(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, items),) = value.items()
+    if kind == "dict":
+        return {_from_json(k): _from_json(v) for k, v in items}
+    return {"tuple": tuple, "list": list}[kind](map(_from_json, items))
+
+
+def _umask() -> int:
+    """The umask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,374 @@
+import pickle
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.datasets import make_multilabel_classification
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import roc_auc_score
+
+import promissing
+from promissing import NanMLPClassifier, NanMLPRegressor
+
+pytestmark = pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """A frame with numbers, a flag, text, a category and a date, and gaps in all of them."""
+    rng = np.random.default_rng(0)
+    n = 600
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(50, 10, n),
+            "dose": rng.integers(0, 5, n).astype(float),
+            "smoker": pd.array(rng.random(n) < 0.4, dtype="boolean"),
+            "city": rng.choice(["Ulm", "Bonn", "Kiel"], n),
+            "stage": pd.Categorical(rng.choice(["I", "II", "III"], n)),
+            "seen": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+        }
+    )
+    logit = (frame["age"] - 50) / 3 + 2 * (frame["city"] == "Ulm") - frame["dose"] / 2
+    y = np.where(logit + rng.logistic(size=n) > 0, "remits", "stays")
+    return frame.mask(rng.random(frame.shape) < 0.2), y
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    X, y = table
+    return NanMLPClassifier((16,), n_members=3, augment=True, max_iter=60, random_state=0).fit(X, y)
+
+
+def test_a_frame_with_gaps_categories_and_text(table, fitted):
+    X, y = table
+    assert roc_auc_score(y == "stays", fitted.predict_proba(X)[:, 1]) > 0.85
+    assert set(fitted.predict(X)) == {"remits", "stays"}
+    assert fitted.classes_.tolist() == ["remits", "stays"]
+    assert fitted.feature_names_in_.tolist() == X.columns.tolist()
+    assert len(fitted.loss_curve_) == fitted.n_iter_
+
+
+def test_polars_gives_what_pandas_gives(table, fitted):
+    X, _ = table
+    frame = pl.from_pandas(X)
+    np.testing.assert_allclose(fitted.predict_proba(frame), fitted.predict_proba(X))
+
+
+def test_probabilities_are_the_mean_of_the_members_and_spread_their_deviation(table, fitted):
+    X, _ = table
+    members = []
+    for m in range(3):
+        one = NanMLPClassifier((16,), augment=True)
+        one.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
+        one.__dict__.update(_target=fitted._target, _network=fitted._network, _warned=set())
+        one.params_ = {k: v[m : m + 1] for k, v in fitted.params_.items()}
+        members.append(one.predict_proba(X))
+    np.testing.assert_allclose(fitted.predict_proba(X), np.mean(members, axis=0))
+    np.testing.assert_allclose(fitted.spread(X), np.std(members, axis=0))
+    assert fitted.spread(X).max() > 0.01
+
+
+def test_known_share_counts_features_not_columns(table, fitted):
+    X, _ = table
+    np.testing.assert_allclose(fitted.known_share(X), X.notna().mean(axis=1))
+
+
+def test_an_empty_row_predicts_the_prior(table, fitted):
+    X, y = table
+    empty = X.iloc[:1].mask(np.ones((1, 6), bool))
+    np.testing.assert_allclose(fitted.prior_, [np.mean(y == "remits"), np.mean(y == "stays")])
+    np.testing.assert_allclose(fitted.predict_proba(empty)[0], fitted.prior_, atol=0.05)
+
+
+def test_neutralizers_by_feature(table, fitted):
+    assert {name: u.shape for name, u in fitted.neutralizers_.items()} == {
+        "age": (3, 16, 1),
+        "dose": (3, 16, 1),
+        "smoker": (3, 16, 1),
+        "city": (3, 16, 3),
+        "stage": (3, 16, 3),
+        "seen": (3, 16, 1),
+    }
+
+
+def test_a_neutralizer_in_the_gap_changes_nothing():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
+    X[::4, 1] = np.nan
+    model = NanMLPRegressor((1,), max_iter=20, random_state=0).fit(X, y)
+    row = np.array([[0.3, np.nan, -0.2]])
+    mean, deviation = np.nanmean(X[:, 1]), np.nanstd(X[:, 1])
+    filled = row.copy()
+    filled[0, 1] = mean + deviation * model.neutralizers_[1][0, 0, 0]
+    np.testing.assert_allclose(model.predict(filled), model.predict(row), rtol=1e-6)
+
+
+@pytest.mark.parametrize("compensation", ["none", "shared", "feature"])
+@pytest.mark.parametrize("solver", ["sgd", "adam", "adamw"])
+def test_solvers_and_compensations(solver, compensation):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    y = X[:, 0] - X[:, 1]
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = NanMLPRegressor(
+        (32,),
+        solver=solver,
+        compensation=compensation,
+        learning_rate="cosine",
+        learning_rate_init=0.01,
+        random_state=0,
+    )
+    assert model.fit(X, y).score(X, y) > 0.75
+
+
+def test_multi_class_multi_label_and_multi_output():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4))
+    three = np.array(["a", "b", "c"])[np.clip(np.round(X[:, 0]) + 1, 0, 2).astype(int)]
+    several = X[:, :2] @ rng.normal(size=(2, 3))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    model = NanMLPClassifier(random_state=0, learning_rate_init=0.01).fit(X, three)
+    assert model.predict_proba(X).shape == (500, 3)
+    assert model.score(X, three) > 0.85
+    labels, flags = make_multilabel_classification(300, 6, n_classes=3, random_state=0)
+    model = NanMLPClassifier(random_state=0, learning_rate_init=0.01).fit(labels, flags)
+    assert model.predict_proba(labels).shape == model.predict(labels).shape == (300, 3)
+    assert (model.predict(labels) == flags).mean() > 0.85
+    model = NanMLPRegressor(random_state=0, learning_rate_init=0.01).fit(X, several)
+    assert model.predict(X).shape == (500, 3)
+    assert model.score(X, several) > 0.7
+
+
+def test_a_weight_of_two_is_a_row_that_occurs_twice():
+    """The full batch in the given order, so that nothing but the weights differs."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    weight = rng.integers(0, 4, 60)
+    keywords = {
+        "batch_size": 1000,
+        "shuffle": False,
+        "max_iter": 50,
+        "random_state": 0,
+        "n_bins": 3,
+    }
+    weighted = NanMLPClassifier(**keywords).fit(X, y, sample_weight=weight)
+    repeated = NanMLPClassifier(**keywords).fit(X.repeat(weight, 0), y.repeat(weight))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-3)
+    np.testing.assert_allclose(weighted.prior_, repeated.prior_)
+
+
+def test_class_weight_moves_the_prior():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), np.arange(300) % 10 == 0
+    model = NanMLPClassifier(class_weight="balanced", augment=True, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.prior_, [0.5, 0.5])
+    assert model.predict_proba([[np.nan, np.nan]])[0, 1] == pytest.approx(0.5, abs=0.1)
+
+
+def test_same_seed_same_model(table):
+    X, y = table
+    models = [NanMLPClassifier((8,), max_iter=5, random_state=s).fit(X, y) for s in (1, 1, 2)]
+    first, second, other = (m.predict_proba(X) for m in models)
+    np.testing.assert_array_equal(first, second)
+    assert not np.allclose(first, other)
+
+
+def test_early_stopping_keeps_the_best_epoch():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 20))
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    model = NanMLPClassifier((64,), early_stopping=True, learning_rate_init=0.01, random_state=0)
+    model.fit(X, y)
+    assert model.n_iter_ < 200
+    assert len(model.validation_loss_curve_) == model.n_iter_
+    assert min(model.validation_loss_curve_) < model.validation_loss_curve_[-1]
+
+
+def test_validation_data_of_the_users_own():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = NanMLPClassifier(random_state=0, max_iter=30)
+    model.fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:])
+    assert len(model.validation_loss_curve_) == model.n_iter_
+    with pytest.raises(ValueError, match="`X_val` and `y_val` go together"):
+        model.fit(X, y, X_val=X)
+
+
+def test_partial_fit_learns_a_little_each_time():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = NanMLPClassifier(random_state=0, learning_rate_init=0.01)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, y)
+    scores = []
+    for _ in range(6):
+        model.partial_fit(X, y, classes=[0, 1, 2])
+        scores.append(model.score(X, y))
+    assert scores[-1] > 0.95
+    assert scores[-1] > scores[0]
+    assert model.n_iter_ == 6
+    assert model.classes_.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"classes \[7\], which are not among"):
+        model.partial_fit(X[:1], [7])
+
+
+def test_warm_start_goes_on_where_it_ended():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X.sum(axis=1)
+    model = NanMLPRegressor(max_iter=10, warm_start=True, random_state=0).fit(X, y)
+    first = model.loss_
+    model.fit(X, y)
+    assert model.loss_curve_[10] < first * 1.05
+    assert len(model.loss_curve_) == 20
+    assert model.loss_ < first
+
+
+def test_interrupting_keeps_the_best_so_far(monkeypatch):
+    from promissing import _estimator
+
+    class Impatient(_estimator.EpochBar):
+        def __call__(self, epoch):
+            if epoch.number == 3:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(_estimator, "EpochBar", Impatient)
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    with pytest.warns(UserWarning, match="interrupted after epoch 3"):
+        model = NanMLPRegressor(verbose=True, random_state=0).fit(X, X[:, 0])
+    assert model.n_iter_ == 3
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_verbose_shows_a_progress_bar(capsys):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    NanMLPRegressor(verbose=True, max_iter=3, random_state=0).fit(X, X[:, 0])
+    assert "loss" in capsys.readouterr().err
+
+
+def test_not_converged_is_said():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    with pytest.warns(ConvergenceWarning, match=r"Maximum iterations \(3\) reached"):
+        NanMLPRegressor(max_iter=3).fit(X, X[:, 0])
+
+
+def test_a_gap_that_training_never_saw_is_named_once():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "b"])
+    model = NanMLPRegressor(max_iter=3, random_state=0).fit(X, X["a"])
+    gaps = X.assign(b=np.nan)
+    with pytest.warns(UserWarning, match="'b' had no gap in training.*augment=True"):
+        model.predict(gaps)
+    augmented = NanMLPRegressor(max_iter=3, augment=True).fit(X, X["a"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(gaps)
+        augmented.predict(gaps)
+
+
+def test_min_known_refuses_rows_of_which_too_little_is_known():
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    X[::3, 1] = np.nan
+    model = NanMLPRegressor(max_iter=3, augment=True, min_known=0.5).fit(X, X[:, 0])
+    model.predict([[1.0, np.nan, np.nan, 1.0]])
+    with pytest.raises(ValueError, match=r"1 of 1 rows are known less.*row 0 to 0.25"):
+        model.predict([[1.0, np.nan, np.nan, np.nan]])
+
+
+def test_prediction_needs_no_jax(table, fitted, tmp_path):
+    X, _ = table
+    fitted.save(tmp_path / "model.safetensors")
+    X.to_parquet(tmp_path / "table.parquet")
+    code = (
+        "import sys; sys.modules['jax'] = None\n"
+        "import pandas as pd, promissing\n"
+        f"model = promissing.load({str(tmp_path / 'model.safetensors')!r})\n"
+        f"print(model.predict_proba(pd.read_parquet({str(tmp_path / 'table.parquet')!r}))[0, 0])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert out.returncode == 0, out.stderr
+    assert float(out.stdout) == pytest.approx(fitted.predict_proba(X)[0, 0])
+
+
+def test_pickle_and_joblib(table, fitted, tmp_path):
+    X, _ = table
+    joblib.dump(fitted, tmp_path / "model.joblib")
+    for copy in (pickle.loads(pickle.dumps(fitted)), joblib.load(tmp_path / "model.joblib")):
+        np.testing.assert_array_equal(copy.predict_proba(X), fitted.predict_proba(X))
+
+
+X = np.random.default_rng(0).normal(size=(20, 2))
+Y = np.arange(20) % 2
+FRAME = pd.DataFrame(X, columns=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.fit(np.empty((0, 2)), []), r"0 sample\(s\)"),
+        (lambda m: m.fit(np.empty((5, 0)), Y[:5]), r"0 feature\(s\)"),
+        (lambda m: m.fit(X, np.zeros(20)), "needs at least two classes.*0.0 only"),
+        (lambda m: m.fit(X, [None, *"ab" * 9, "a"]), "Input y contains NaN: 1 labels.*row 0"),
+        (lambda m: m.fit(X, np.where(Y, np.nan, 1.0)), "Input y contains NaN"),
+        (lambda m: m.fit(X, np.where(Y, np.inf, 1.0)), "Input y contains infinity"),
+        (lambda m: m.fit(X, Y[:7]), r"inconsistent numbers of samples: \[20, 7\]"),
+        (
+            lambda m: m.fit(X, Y, sample_weight=-np.ones(20)),
+            "non-negative. Received: -1.0 at row 0",
+        ),
+        (lambda m: m.fit(X, Y, sample_weight=np.zeros(20)), "at least one non-zero"),
+        (lambda m: m.fit(X, Y, sample_weight=np.ones(3)), "sample_weight.shape"),
+        (lambda m: m.fit(FRAME.set_axis(["a", "a"], axis=1), Y), r"more than once: \['a'\]"),
+        (lambda m: m.fit(FRAME, Y).predict(FRAME.astype({"b": str})), "'b' must hold numbers"),
+        (lambda m: m.fit(FRAME, Y).predict(FRAME[["a"]]), "missing:\n- b"),
+        (lambda m: m.fit(FRAME.assign(b=np.inf), Y), "'b' contains infinity"),
+        (lambda m: m.set_params(solver="lbfgs").fit(X, Y), "'lbfgs' does not train in minibatches"),
+        (lambda m: m.set_params(solver="x").fit(X, Y), r"`solver` must be one of .*solver='x'"),
+        (lambda m: m.set_params(learning_rate="invscaling").fit(X, Y), "constant.*cosine"),
+        (lambda m: m.set_params(activation="x").fit(X, Y), "`activation` must be one of"),
+        (lambda m: m.set_params(compensation="x").fit(X, Y), "`compensation` must be"),
+        (lambda m: m.set_params(hidden_layer_sizes=(3, 0)).fit(X, Y), "positive integers"),
+        (lambda m: m.set_params(n_members=0).fit(X, Y), "`n_members` must be a positive integer"),
+        (lambda m: m.set_params(batch_size="all").fit(X, Y), "'auto' or a positive integer"),
+        (lambda m: m.set_params(learning_rate_init=0).fit(X, Y), "must be positive"),
+        (lambda m: m.set_params(dropout=1).fit(X, Y), "`dropout` must be at least 0 and less"),
+        (lambda m: m.set_params(augment=2).fit(X, Y), "`augment` must be between 0 and 1"),
+        (lambda m: m.set_params(alpha=-1).fit(X, Y), "`alpha` must be non-negative"),
+        (
+            lambda m: m.fit(X, np.stack([Y, np.arange(20) % 3], axis=1)),
+            "columns of several classes",
+        ),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(NanMLPClassifier(max_iter=2))
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        NanMLPClassifier().predict_proba(X)
+    with pytest.raises(NotFittedError):
+        NanMLPRegressor().known_share(X)
+    with pytest.raises(ValueError, match="not fitted yet: there is nothing to save"):
+        NanMLPRegressor().save("model.safetensors")
+
+
+def test_every_name_of_scikit_learns_mlp_is_there():
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    left_out = {"power_t", "max_fun"}
+    assert set(MLPClassifier().get_params()) - set(NanMLPClassifier().get_params()) == left_out
+    theirs = set(MLPRegressor().get_params()) - {"loss"}
+    assert theirs - set(NanMLPRegressor().get_params()) == left_out
+
+
+def test_exported():
+    assert promissing.NanMLPClassifier is NanMLPClassifier
