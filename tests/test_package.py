@@ -65,7 +65,6 @@ def test_every_public_name_is_there():
         promissing.nothing  # noqa: B018
 
 
-@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # Examples train for a moment only.
 @pytest.mark.parametrize(
     "name",
     ["checks._layers", "checks._estimators", "jax", "mlp", "persist", "pruner", "tables", "torch"],

@@ -11,8 +11,6 @@ from safetensors.numpy import save_file
 import promissing
 from promissing import NanMLPClassifier, NanMLPRegressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
-
 
 def frame(n=60):
     rng = np.random.default_rng(0)

@@ -126,7 +126,8 @@ class NanEstimator(BaseEstimator):
         trained = self._train(
             tables, targets, weights, rows, val_rows, resume=resume, epochs=self.max_iter
         )
-        if not (trained.converged.all() or trained.interrupted) and self.n_iter_no_change < np.inf:
+        unfinished = not (trained.converged.all() or trained.interrupted)
+        if unfinished and self._may_stop(val_rows):
             warnings.warn(
                 f"Stochastic Optimizer: Maximum iterations ({self.max_iter}) reached and the "
                 "optimization hasn't converged yet. Raise `max_iter` or set `early_stopping=True`.",
@@ -234,7 +235,6 @@ class NanEstimator(BaseEstimator):
             self.loss_curve_, self.validation_loss_curve_ = [], []
         else:
             params = self.params_
-        n = max(len(mine) for mine in rows)
         decoupled = self.solver == "adamw"
         bar = EpochBar(type(self).__name__, epochs) if self.verbose else None
         try:
@@ -246,7 +246,7 @@ class NanEstimator(BaseEstimator):
                 solver=self.solver,
                 learning_rate=self.learning_rate_init,
                 schedule=self.learning_rate,
-                batch_size=min(200, n) if self.batch_size == "auto" else int(self.batch_size),
+                batch_size=200 if self.batch_size == "auto" else int(self.batch_size),
                 max_epochs=epochs,
                 shuffle=self.shuffle,
                 momentum=self.momentum,
@@ -260,7 +260,7 @@ class NanEstimator(BaseEstimator):
                 augment=0.5 if self.augment is True else float(self.augment),
                 units=self._units_to_drop(),
                 tol=self.tol,
-                n_iter_no_change=self.n_iter_no_change,
+                n_iter_no_change=self.n_iter_no_change if self._may_stop(val_rows) else np.inf,
                 opt_state=self._opt_state,
                 on_epoch=bar,
             )
@@ -276,6 +276,10 @@ class NanEstimator(BaseEstimator):
         self.n_iter_ = before + int(trained.n_epochs.max())
         self.n_outputs_ = self._target.n_outputs
         return trained
+
+    def _may_stop(self, val_rows: list[Array] | None) -> bool:
+        """A falling rate is meant to reach its end; only rows set aside can stop it before."""
+        return self.learning_rate == "constant" or val_rows is not None
 
     def _units_to_drop(self) -> list[int]:
         """Augmentation makes whole features unknown, never a part of their columns."""

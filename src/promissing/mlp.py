@@ -38,7 +38,7 @@ class _NanMLP(NanEstimator):
         solver: str = "adam",
         alpha: float = 1e-4,
         batch_size: int | str = "auto",
-        learning_rate: str = "constant",
+        learning_rate: str = "cosine",
         learning_rate_init: float = 1e-3,
         max_iter: int = 200,
         shuffle: bool = True,
@@ -155,8 +155,10 @@ class NanMLPClassifier(ClassifierMixin, _NanMLP):
     alpha : float, default=1e-4
         Strength of the L2 penalty; of the decoupled weight decay with "adamw".
     batch_size : int or "auto", default="auto"
-        "auto" is min(200, n).
-    learning_rate : {"constant", "cosine"}, default="constant"
+        "auto" is 200, or all rows if there are fewer.
+    learning_rate : {"cosine", "constant"}, default="cosine"
+        "cosine" lets the rate fall to 0 over `max_iter` epochs, and without validation runs all of
+        them; "constant" stops when the training loss no longer falls, as scikit-learn does.
     learning_rate_init : float, default=1e-3
     max_iter : int, default=200
         The most epochs.
@@ -197,8 +199,7 @@ class NanMLPClassifier(ClassifierMixin, _NanMLP):
     >>> import pandas as pd
     >>> from promissing import NanMLPClassifier
     >>> frame = pd.DataFrame({"age": [20, None, 40, 61] * 20, "sex": ["f", "m", None, "m"] * 20})
-    >>> model = NanMLPClassifier(max_iter=50, random_state=0, n_iter_no_change=50)
-    >>> _ = model.set_params(tol=0, learning_rate_init=0.01, max_iter=20)
+    >>> model = NanMLPClassifier(max_iter=20, learning_rate_init=0.01, random_state=0)
     >>> y = [0, 1, 0, 1] * 20
     >>> model.fit(frame, y).predict(frame[:4])
     array([0, 1, 0, 1])
@@ -220,7 +221,7 @@ class NanMLPClassifier(ClassifierMixin, _NanMLP):
         solver: str = "adam",
         alpha: float = 1e-4,
         batch_size: int | str = "auto",
-        learning_rate: str = "constant",
+        learning_rate: str = "cosine",
         learning_rate_init: float = 1e-3,
         max_iter: int = 200,
         shuffle: bool = True,
@@ -363,7 +364,7 @@ neutralizers_, n_features_in_, feature_names_in_, n_outputs_
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> y = X.sum(axis=1)
     >>> X[::5, 0] = np.nan
-    >>> model = NanMLPRegressor(max_iter=500, random_state=0).fit(X, y)
+    >>> model = NanMLPRegressor(random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.85)
     True
     """

@@ -83,11 +83,11 @@ def load(path: str | Path) -> Any:
     --------
     >>> import numpy as np, promissing, tempfile, pathlib
     >>> X, y = np.array([[0.0], [1.0], [np.nan], [1.0]] * 5), [0, 1, 0, 1] * 5
-    >>> model = promissing.NanMLPClassifier(max_iter=5, tol=10, random_state=0).fit(X, y)
+    >>> model = promissing.NanMLPClassifier(max_iter=5, random_state=0).fit(X, y)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
     >>> model.save(path)
     >>> promissing.load(path)
-    NanMLPClassifier(max_iter=5, random_state=0, tol=10)
+    NanMLPClassifier(max_iter=5, random_state=0)
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no file {path}.")

@@ -169,8 +169,9 @@ class NanLinear(nn.Module):
         for name in _LAYOUT:
             value = getattr(self._layout, name)
             if value is not None:
-                like = {"dtype": self.weight.dtype, "device": self.weight.device}
-                self._buffers[name] = torch.tensor(value, **like)
+                self._buffers[name] = torch.tensor(
+                    value, dtype=self.weight.dtype, device=self.weight.device
+                )
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
