@@ -21,6 +21,8 @@ lint: .venv/test
 
 bench: .venv/test
 	$(BIN)/python benchmarks/layers.py
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/estimators.py
 
 figures: .venv/base
 	$(BIN)/python docs/figures/undershoot.py

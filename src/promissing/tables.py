@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 
 from promissing import _columns
 from promissing._columns import Float, Key, Learned, Scalar, Table
+from promissing._memory import aligned
 
 __all__ = ["TableEncoder", "check_weight"]
 
@@ -257,7 +258,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _encode(self, table: Table, dtype: DTypeLike) -> NDArray[Any]:
         n, p = table.shape
-        out = np.empty((n, self.n_columns_out_), dtype)
+        out = aligned((n, self.n_columns_out_), dtype)
         if table.matrix is not None and self._only_numbers:
             self._write(table.matrix, out)
             return out

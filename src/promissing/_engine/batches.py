@@ -7,12 +7,13 @@ the row -1, which weighs nothing, and folds that differ by a row or two run the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Batches", "aligned", "bucket", "long_enough", "stacked"]
+from promissing._memory import aligned
+
+__all__ = ["Batches", "bucket", "long_enough", "stacked"]
 
 # Tables longer than this are not padded: compiling anew is cheaper than another copy.
 LONG = 100_000
@@ -74,15 +75,6 @@ class Batches:
                 mine = mine[rngs[r].permutation(len(mine))]
             dealt[r].reshape(-1)[: len(mine)] = mine
         return dealt
-
-
-def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An empty array that JAX need not copy: it starts at a multiple of 64 bytes."""
-    size = prod(shape) * np.dtype(dtype).itemsize
-    memory = np.empty(size + 64, np.uint8)
-    start = -int(memory.__array_interface__["data"][0]) % 64
-    out: np.ndarray = memory[start : start + size].view(dtype).reshape(shape)
-    return out
 
 
 def stacked(blocks: Sequence[np.ndarray], axis: int, dtype: Any = np.float32) -> np.ndarray:
