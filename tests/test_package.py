@@ -76,7 +76,7 @@ def test_examples_in_docstrings(name):
     assert not result.failed
 
 
-DOCUMENTS = ("README.md", "docs/estimators.md", "docs/layers.md")
+DOCUMENTS = ("README.md", "docs/estimators.md", "docs/layers.md", "docs/missingness.md")
 
 
 def code_blocks(document):

@@ -24,7 +24,7 @@ _HOME = {
     "TableEncoder": "promissing.tables",
     "load": "promissing.persist",
 }
-_MODULES = ("checks", "jax", "keras", "torch")
+_MODULES = ("checks", "jax", "keras", "missingness", "torch")
 __all__ = [
     "NanMLPClassifier",
     "NanMLPRegressor",

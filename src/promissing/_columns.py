@@ -177,6 +177,14 @@ def read_date(column: Any, key: Key) -> Float:
     return np.asarray(column / np.timedelta64(1, "s"))
 
 
+# How a column of each kind is read as numbers; categories are factorised.
+READ: dict[str, Callable[[Any, Key], Float]] = {
+    "number": read_number,
+    "boolean": read_boolean,
+    "date": read_date,
+}
+
+
 def factorize(column: Any, key: Key) -> tuple[NDArray[np.intp], list[Scalar]]:
     """Find a column's distinct values and, for every row, which one it holds (-1: missing)."""
     try:

@@ -22,11 +22,6 @@ from promissing._memory import aligned
 __all__ = ["TableEncoder", "check_weight"]
 
 KINDS = ("number", "boolean", "category", "date")
-_READ = {
-    "number": _columns.read_number,
-    "boolean": _columns.read_boolean,
-    "date": _columns.read_date,
-}
 _BLOCK = 2**17  # Cells encoded at a time: 1 MB, which stays in the cache.
 
 
@@ -251,7 +246,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _learn(self, column: Any, kind: str, weight: Float, key: Key) -> Learned:
         if kind == "category":
             return _columns.learn_category(column, weight, self.max_categories, key)
-        x = _READ[kind](column, key)
+        x = _columns.READ[kind](column, key)
         if kind == "boolean":
             return _columns.learn_boolean(x)
         return _columns.learn_number(x, weight, self.n_bins, key)
@@ -275,7 +270,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Read column j as numbers: a category as its place among the categories, -1 if unseen."""
         column, kind, key = table.column(j, rows), self.kinds_[j], self._key(j)
         if kind != "category":
-            return _READ[kind](column, key)
+            return _columns.READ[kind](column, key)
         codes, values = _columns.factorize(column, key)
         lookup = self._lookup[j]
         elsewhere = float(len(lookup)) if self._other[j] else -1.0
