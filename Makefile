@@ -25,6 +25,7 @@ bench: .venv/test
 	$(BIN)/python benchmarks/estimators.py
 
 figures: .venv/base
+	$(BIN)/python docs/figures/fading.py
 	$(BIN)/python docs/figures/undershoot.py
 
 .venv/base: pyproject.toml
