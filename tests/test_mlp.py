@@ -1,6 +1,8 @@
 import pickle
+import signal
 import subprocess
 import sys
+import time
 import warnings
 
 import joblib
@@ -187,7 +189,6 @@ def test_early_stopping_keeps_the_best_epoch():
     assert min(model.validation_loss_curve_) < model.validation_loss_curve_[-1]
 
 
-@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # Thirty epochs are not enough.
 def test_validation_data_of_the_users_own():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
@@ -195,6 +196,13 @@ def test_validation_data_of_the_users_own():
     model = NanMLPClassifier(random_state=0, max_iter=30)
     model.fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:])
     assert len(model.validation_loss_curve_) == model.n_iter_
+    proba = model.predict_proba(X[300:])[np.arange(100), y[300:]]
+    assert -np.log(proba).mean() == pytest.approx(min(model.validation_loss_curve_), rel=1e-3)
+    # Judged by rows that say the opposite, learning makes it worse: the first epoch is kept.
+    contrary = NanMLPClassifier(random_state=0, max_iter=30)
+    contrary.fit(X[:300], y[:300], X_val=X[300:], y_val=1 - y[300:])
+    assert np.argmin(contrary.validation_loss_curve_) == 0
+    assert contrary.score(X, y) < model.score(X, y)
     with pytest.raises(ValueError, match="`X_val` and `y_val` go together"):
         model.fit(X, y, X_val=X)
 
@@ -231,14 +239,14 @@ def test_warm_start_goes_on_where_it_ended():
 
 
 def test_interrupting_keeps_the_best_so_far(monkeypatch):
-    from promissing import _estimator
+    from promissing import _fitting
 
-    class Impatient(_estimator.EpochBar):
+    class Impatient(_fitting.EpochBar):
         def __call__(self, epoch):
             if epoch.number == 3:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(_estimator, "EpochBar", Impatient)
+    monkeypatch.setattr(_fitting, "EpochBar", Impatient)
     X = np.random.default_rng(0).normal(size=(100, 2))
     with pytest.warns(UserWarning, match="interrupted after epoch 3"):
         model = NanMLPRegressor(verbose=True, random_state=0).fit(X, X[:, 0])
@@ -341,10 +349,13 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
         (lambda m: m.set_params(hidden_layer_sizes=(3, 0)).fit(X, Y), "positive integers"),
         (lambda m: m.set_params(n_members=0).fit(X, Y), "`n_members` must be a positive integer"),
         (lambda m: m.set_params(batch_size="all").fit(X, Y), "'auto' or a positive integer"),
-        (lambda m: m.set_params(learning_rate_init=0).fit(X, Y), "must be positive"),
+        (lambda m: m.set_params(learning_rate_init=0).fit(X, Y), "must be a positive number"),
+        (lambda m: m.set_params(alpha=None).fit(X, Y), "`alpha` must be a non-negative number"),
+        (lambda m: m.set_params(augment="yes").fit(X, Y), "`augment` must be between 0 and 1"),
+        (lambda m: m.set_params(epsilon=-1).fit(X, Y), "`epsilon` must be a positive"),
         (lambda m: m.set_params(dropout=1).fit(X, Y), "`dropout` must be at least 0 and less"),
         (lambda m: m.set_params(augment=2).fit(X, Y), "`augment` must be between 0 and 1"),
-        (lambda m: m.set_params(alpha=-1).fit(X, Y), "`alpha` must be non-negative"),
+        (lambda m: m.set_params(alpha=-1).fit(X, Y), "`alpha` must be a non-negative"),
         (
             lambda m: m.fit(X, np.stack([Y, np.arange(20) % 3], axis=1)),
             "columns of several classes",
@@ -354,6 +365,191 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call(NanMLPClassifier(max_iter=2))
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    model = NanMLPClassifier((8,), max_iter=3, random_state=0).fit(X, Y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="X has 1 features"):
+        model.fit(X * 100 + 5, Y, X_val=X[:, :1], y_val=Y)
+    with pytest.raises(ValueError, match="needs at least two classes"):
+        model.fit(np.ones((20, 5)), np.zeros(20))
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_classes_of_partial_fit_do_not_leak_into_fit():
+    model = NanMLPClassifier((8,), max_iter=3, random_state=0)
+    model.partial_fit(X, Y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"not the same as on last call to partial_fit, was: \[0"):
+        model.partial_fit(X, Y, classes=[0, 1])
+    assert model.fit(X, Y).classes_.tolist() == [0, 1]
+    assert model.fit(X, np.array(list("abcd"))[np.arange(20) % 4]).classes_.tolist() == list("abcd")
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "message"),
+    [
+        (X, X[:, 0], r"`y` must have the shape \(n, 2\). Received: \(20,\)"),
+        (X[:, 0], X, r"`y` must have the shape \(n,\). Received: \(20, 2\)"),
+    ],
+)
+def test_another_number_of_targets_is_refused(first, then, message):
+    model = NanMLPRegressor((8,), max_iter=3).partial_fit(X, first)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, then)
+    with pytest.raises(ValueError, match=message.replace("`y`", "`y_val`")):
+        model.fit(X, first, X_val=X, y_val=then)
+
+
+def test_another_number_of_labels_is_refused():
+    flags = (X > 0).astype(int)
+    model = NanMLPClassifier((8,), max_iter=3, warm_start=True).fit(X, flags)
+    with pytest.raises(ValueError, match="a column for each of the 2 labels"):
+        model.fit(X, np.c_[flags, flags[:, 0]])
+    with pytest.raises(ValueError, match="a column for each of the 2 labels"):
+        model.fit(X, Y)
+
+
+def test_rows_of_weight_zero_count_as_absent():
+    labels = Y.astype(float)
+    labels[:2] = [7, np.nan]  # A class of its own, and no label at all.
+    weight = np.ones(20)
+    weight[:2] = 0
+    model = NanMLPClassifier((8,), max_iter=3, random_state=0, class_weight="balanced")
+    weighted = model.fit(X, labels, sample_weight=weight).predict_proba(X)
+    assert model.classes_.tolist() == [0, 1]
+    np.testing.assert_array_equal(model.fit(X[2:], labels[2:]).predict_proba(X), weighted)
+
+
+def test_divergence_is_an_error():
+    model = NanMLPRegressor(solver="sgd", learning_rate_init=1e6, max_iter=30, random_state=0)
+    with pytest.raises(ValueError, match="Training diverged.*Lower `learning_rate_init`"):
+        model.fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_targets_of_any_size(scale):
+    model = NanMLPRegressor(random_state=0, learning_rate_init=0.01).fit(X, X[:, 0] * scale)
+    np.testing.assert_allclose(model.predict(X) / scale, X[:, 0], atol=0.5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"n_members": 2}, "n_members"),
+        ({"hidden_layer_sizes": (9,)}, "hidden_layer_sizes"),
+        ({"compensation": "none"}, "compensation"),
+        ({"n_bins": 3}, "n_bins"),
+    ],
+)
+def test_going_on_with_another_network_is_refused(changed, name, tmp_path):
+    model = NanMLPRegressor((8,), max_iter=3, warm_start=True).fit(X, X[:, 0])
+    model.set_params(**changed)
+    for call in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match=f"`{name}` was changed since the model was fitted"):
+            call(X, X[:, 0])
+    model.save(tmp_path / "m.safetensors")  # What was fitted is what is saved.
+    again = promissing.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert len(model.neutralizers_[0]) == 1
+
+
+def test_another_solver_may_go_on():
+    model = NanMLPRegressor((8,), max_iter=3, warm_start=True).fit(X, X[:, 0])
+    assert model.set_params(solver="sgd").fit(X, X[:, 0]).n_iter_ == 6
+
+
+def test_gaps_of_later_batches_are_known():
+    model = NanMLPRegressor((8,), max_iter=3).partial_fit(X, X[:, 0])
+    gaps = np.where(Y[:, None], X, np.nan)
+    model.partial_fit(gaps, X[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(gaps)
+
+
+def test_the_prior_is_that_of_all_batches():
+    model = NanMLPClassifier((8,), max_iter=3)
+    for label in (0, 1, 1, 1):
+        model.partial_fit(X, np.full(20, label), classes=[0, 1])
+    np.testing.assert_allclose(model.prior_, [0.25, 0.75])
+
+
+def test_warnings_point_at_the_caller():
+    model = NanMLPRegressor((8,), max_iter=3).fit(X, X[:, 0])
+    with pytest.warns(UserWarning, match="had no gap") as caught:
+        model.predict(np.full((1, 2), np.nan))
+    assert caught[0].filename == __file__
+
+
+def test_class_weights_of_training_weigh_the_validation_too():
+    model = NanMLPClassifier((8,), max_iter=3, class_weight="balanced")
+    skewed = np.arange(20) < 15
+    model.fit(X, skewed, X_val=X, y_val=Y.astype(bool))
+    np.testing.assert_allclose(model._target.class_weights, [2, 2 / 3])
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({0: -1}, "must not be negative"),
+        ({0: 0, 1: 0}, "all zero"),
+        ({5: 1}, r"names classes that y does not have: \[5\]"),
+        ("even", "a dict or 'balanced'"),
+    ],
+)
+def test_bad_class_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        NanMLPClassifier(max_iter=2, class_weight=weights).fit(X, Y)
+
+
+def test_what_partial_fit_cannot_do():
+    with pytest.raises(ValueError, match="'balanced' needs all rows at once"):
+        NanMLPClassifier(class_weight="balanced").partial_fit(X, Y, classes=[0, 1])
+    with pytest.raises(ValueError, match="does not support early_stopping"):
+        NanMLPRegressor(early_stopping=True).partial_fit(X, X[:, 0])
+
+
+def test_labels_of_nullable_frames():
+    flags = pd.DataFrame((X > 0).astype(int)).astype("Int64")
+    model = NanMLPClassifier((8,), max_iter=2)
+    assert model.fit(X, flags).predict(X).shape == (20, 2)
+    text = pd.Series(np.where(Y, "a", "b"), dtype="string")
+    assert model.fit(X, text).classes_.tolist() == ["a", "b"]
+    text[3] = pd.NA
+    with pytest.raises(ValueError, match="Input y contains NaN: 1 labels are missing.*row 3"):
+        model.fit(X, text)
+
+
+def test_a_numpy_true_is_a_true():
+    one, two = (
+        NanMLPRegressor((8,), max_iter=3, augment=flag, random_state=0).fit(X, X[:, 0]).predict(X)
+        for flag in (True, np.True_)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+def test_sigint_keeps_the_best_so_far(tmp_path):
+    """A real Ctrl-C, to a process that is training."""
+    code = (
+        "import numpy as np, warnings\n"
+        "from promissing import NanMLPRegressor\n"
+        "X = np.random.default_rng(0).normal(size=(2000, 5))\n"
+        "NanMLPRegressor(max_iter=1).fit(X, X[:, 0])\n"
+        "print('ready', flush=True)\n"
+        "model = NanMLPRegressor(max_iter=10**6).fit(X, X[:, 0])\n"
+        "print('kept', model.n_iter_, np.isfinite(model.predict(X)).all())"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline().strip() == "ready"
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert out.startswith("kept"), err
+    assert out.strip().endswith("True")
+    assert "interrupted after epoch" in err
 
 
 def test_not_fitted():

@@ -109,6 +109,34 @@ class Bomb:
             "its parts do not fit together.*'bias_0' have the shape",
         ),
         (
+            lambda f, p: rewrite(f, p, lambda d, t: d["network"].update(hidden=[10**9, 10**9])),
+            "its parts do not fit together",
+        ),
+        (
+            lambda f, p: rewrite(f, p, lambda d, t: t.update({"params.more": np.ones((1, 9))})),
+            "its parts do not fit together",
+        ),
+        (
+            lambda f, p: rewrite(f, p, lambda d, t: d["encoder"].update(kinds=["zzz"] * 3)),
+            "its parts do not fit together",
+        ),
+        (
+            lambda f, p: rewrite(f, p, lambda d, t: d["params"].update(min_known="x")),
+            "its parts do not fit together",
+        ),
+        (
+            lambda f, p: rewrite(f, p, lambda d, t: d["target"].update(labels=["yes", "no"])),
+            "its parts do not fit together",
+        ),
+        (
+            lambda f, p: rewrite(f, p, lambda d, t: d.update(format=float("inf"))),
+            "its description cannot be read",
+        ),
+        (
+            lambda f, p: save_file({"a": np.ones(2)}, p, {"promissing": "[" * 100_000}),
+            "its description cannot be read",
+        ),
+        (
             lambda f, p: rewrite(f, p, lambda d, t: d["params"].update(nonsense=1)),
             "its parts do not fit together",
         ),

@@ -208,7 +208,7 @@ def learn_number(x: Float, weight: Float, n_bins: int, key: Key) -> Learned:
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(x.max() - x.min()):
             refuse_infinity(x[np.argmax(np.abs(x))], np.float64, key)
-    mean, deviation = _moments(x, weight)
+    mean, deviation = moments(x, weight)
     maps = [(mean, deviation, -np.inf, np.inf)]
     if n_bins:
         # This method, because a weight of 2 then is a row that occurs twice.
@@ -253,7 +253,7 @@ def refuse_infinity(value: Any, dtype: DTypeLike, key: Key) -> NoReturn:
     )
 
 
-def _moments(x: Float, weight: Float) -> tuple[float, float]:
+def moments(x: Float, weight: Float) -> tuple[float, float]:
     """Compute the weighted mean and deviation; 1 for the deviation of a constant.
 
     Relative to the largest value, so that nothing overflows and a constant is seen exactly.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from promissing._core import is_count
 
@@ -31,10 +34,20 @@ def check_parameters(estimator: Any) -> None:
         expect(name, is_count(given[name]), "a positive integer")
     size = given["batch_size"]
     expect("batch_size", size == "auto" or is_count(size), "'auto' or a positive integer")
-    expect("learning_rate_init", given["learning_rate_init"] > 0, "positive")
+
+    def within(name: str, low: float, high: float, expected: str) -> None:
+        value = given[name]
+        is_number = isinstance(value, Real | np.bool_)
+        expect(name, is_number and low <= float(value) <= high, expected)
+
+    least, most = 1e-30, 1e30  # What float32 can work with.
+    below_one = float(np.nextafter(1.0, 0.0))
+    for name in ("learning_rate_init", "epsilon"):
+        within(name, least, most, "a positive number")
     for name in ("alpha", "tol", "n_iter_no_change"):
-        expect(name, given[name] >= 0, "non-negative")
-    for name in ("dropout", "validation_fraction", "momentum", "beta_1", "beta_2"):
-        expect(name, 0 <= given[name] < 1, "at least 0 and less than 1")
+        within(name, 0, np.inf, "a non-negative number")
+    for name in ("dropout", "momentum", "beta_1", "beta_2"):
+        within(name, 0, below_one, "at least 0 and less than 1")
+    within("validation_fraction", least, below_one, "more than 0 and less than 1")
     for name in ("augment", "min_known"):
-        expect(name, 0 <= float(given[name]) <= 1, "between 0 and 1")
+        within(name, 0, 1, "between 0 and 1")

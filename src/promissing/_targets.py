@@ -11,17 +11,23 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_y, column_or_1d
 
-__all__ = ["Classes", "Numbers", "check_classes", "check_numbers"]
+from promissing._columns import moments
+
+__all__ = ["Classes", "Numbers", "check_classes", "check_numbers", "make_classes", "make_numbers"]
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Classes:
-    """Class labels, or with `multilabel` any number of labels out of several."""
+    """Class labels, or with `multilabel` any number of labels out of several.
+
+    `class_weights` (K,) multiply the weights of the rows of each class.
+    """
 
     labels: Array
     multilabel: bool = False
+    class_weights: Array | None = None
 
     @property
     def loss(self) -> str:
@@ -33,17 +39,30 @@ class Classes:
         """The number of outputs of the network: one is enough for two classes."""
         return 1 if not self.multilabel and len(self.labels) == 2 else len(self.labels)
 
-    def encode(self, y: Array) -> NDArray[np.float32]:
+    def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
         """What the loss takes: 0 or 1 (n, k), or the number of the class (n, 1)."""
         if self.multilabel:
+            if y.ndim != 2 or y.shape[1] != len(self.labels):
+                raise ValueError(
+                    f"`{name}` must have a column for each of the {len(self.labels)} labels the "
+                    f"model knows. Received: shape {y.shape}."
+                )
             return np.asarray(y, np.float32)
+        if y.ndim == 2:
+            raise ValueError(f"`{name}` has {y.shape[1]} labels a row, and the model knows one.")
         unknown = sorted(set(np.unique(y).tolist()) - set(self.labels.tolist()), key=str)
         if unknown:
             raise ValueError(
-                f"`y` has the classes {unknown}, which are not among the classes "
+                f"`{name}` has the classes {unknown}, which are not among the classes "
                 f"{self.labels.tolist()} the model knows."
             )
         return np.searchsorted(self.labels, y).astype(np.float32)[:, None]
+
+    def row_weights(self, y: Array, weight: Array) -> Array:
+        """The weights of rows, times those of their classes."""
+        if self.class_weights is None:
+            return weight
+        return np.asarray(weight * self.class_weights[np.searchsorted(self.labels, y)])
 
     def prior(self, y: Array, weight: Array) -> NDArray[np.float64]:
         """The weighted share of every class, or of every label."""
@@ -65,7 +84,7 @@ class Classes:
         return np.asarray(self.labels[proba.argmax(axis=-1)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Numbers:
     """Numbers, which the network sees standardised with weighted mean and deviation."""
 
@@ -80,13 +99,20 @@ class Numbers:
         """The number of targets."""
         return len(self.mean)
 
-    def encode(self, y: Array) -> NDArray[np.float32]:
+    def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
         """The standardised targets (n, k)."""
+        if (y.ndim == 1) != self.flat or (y.ndim == 2 and y.shape[1] != len(self.mean)):
+            wanted = "(n,)" if self.flat else f"(n, {len(self.mean)})"
+            raise ValueError(f"`{name}` must have the shape {wanted}. Received: {y.shape}.")
         return ((y.reshape(len(y), -1) - self.mean) / self.scale).astype(np.float32)
+
+    def row_weights(self, y: Array, weight: Array) -> Array:
+        """The weights of rows."""
+        return weight
 
     def prior(self, y: Array, weight: Array) -> NDArray[np.float64]:
         """The weighted mean of every target."""
-        return self.mean
+        return np.asarray(np.average(y.reshape(len(y), -1), axis=0, weights=weight))
 
     def decode(self, outputs: Array) -> NDArray[np.float64]:
         """Predictions in the units of y, (..., n) or (..., n, k), from outputs (..., n, k)."""
@@ -94,34 +120,83 @@ class Numbers:
         return np.asarray(values[..., 0] if self.flat else values)
 
 
-def check_classes(y: Any, estimator: Any) -> tuple[Array, bool]:
-    """Labels as an array, and whether each row may have several; bad ones are refused."""
+def check_classes(y: Any, estimator: Any) -> Array:
+    """Labels (n,), or (n, L) of 0 and 1 where a row may have several; bad ones are refused."""
     y = _without_gaps(y, estimator)
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind == "multilabel-indicator":
-        return np.asarray(y.toarray() if hasattr(y, "toarray") else y), True
+        return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
     if kind.endswith("multioutput"):
         raise ValueError(
             f"`y` has {np.shape(y)[1]} columns of several classes each. Fit one model per column, "
             "or use sklearn.multioutput.MultiOutputClassifier."
         )
-    return np.asarray(column_or_1d(y, warn=True)), False
+    return np.asarray(column_or_1d(y, warn=True))
 
 
 def check_numbers(y: Any, estimator: Any) -> NDArray[np.float64]:
     """Targets (n,) or (n, k) as float64; NaN, inf and text are refused."""
-    y = _check_y(y, multi_output=True, y_numeric=True, estimator=estimator)
+    try:
+        y = _check_y(y, multi_output=True, y_numeric=True, estimator=estimator)
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(f"`y` must hold numbers: {error}.") from None
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
     return np.asarray(y, np.float64)
+
+
+def make_classes(
+    y: Array, weight: Array, *, declared: Any, class_weight: Any, estimator: str
+) -> Classes:
+    """The classes in y, or those declared, and their weights."""
+    multilabel = y.ndim == 2
+    if multilabel:
+        labels = np.arange(y.shape[1])
+    else:
+        labels = np.unique(y) if declared is None else np.unique(declared)
+    if len(labels) < 2 and not multilabel:
+        raise ValueError(
+            f"{estimator} needs at least two classes to tell apart; y holds the one class "
+            f"{labels.tolist()[0]!r} only."
+        )
+    if class_weight is None:
+        return Classes(labels, multilabel)
+    if multilabel:
+        raise ValueError("`class_weight` is for one label a row, and y has several.")
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(
+                f"`class_weight` must be a dict or 'balanced'. Received: {class_weight!r}"
+            )
+        totals = np.array([weight[y == label].sum() for label in labels])
+        return Classes(labels, class_weights=weight.sum() / (len(labels) * totals))
+    unknown = [key for key in class_weight if key not in labels.tolist()]
+    if unknown:
+        raise ValueError(f"`class_weight` names classes that y does not have: {unknown}.")
+    weights = np.array([float(class_weight.get(label, 1.0)) for label in labels.tolist()])
+    if (weights < 0).any() or not weights.any():
+        raise ValueError(
+            f"`class_weight` must not be negative or all zero. Received: {class_weight}"
+        )
+    return Classes(labels, class_weights=weights)
+
+
+def make_numbers(y: NDArray[np.float64], weight: Array) -> Numbers:
+    """The mean and deviation of every target."""
+    columns = y.reshape(len(y), -1)
+    mean, scale = np.array([moments(column, weight) for column in columns.T]).T
+    return Numbers(mean, scale, flat=y.ndim == 1)
 
 
 def _without_gaps(y: Any, estimator: Any) -> Any:
     """Labels of which none is missing, in any spelling."""
     if hasattr(y, "to_numpy"):  # pandas and polars; their NA would not compare.
         y = y.to_numpy()
-    y = _check_y(y, multi_output=True, y_numeric=False, estimator=estimator)
+    if isinstance(y, list | tuple):
+        y = np.asarray(y, dtype=object) if any(v is None for v in y) else y
     if isinstance(y, np.ndarray) and y.dtype == object:
         missing = np.flatnonzero(pd.isna(y).reshape(len(y), -1).any(axis=1))
         if len(missing):
@@ -134,4 +209,6 @@ def _without_gaps(y: Any, estimator: Any) -> Any:
             raise ValueError(
                 f"`y` mixes text with other types: {sorted(k.__name__ for k in kinds)}."
             )
-    return y
+        if str not in kinds:  # Numbers and booleans of a nullable frame.
+            y = pd.DataFrame(y).infer_objects().to_numpy().reshape(y.shape)
+    return _check_y(y, multi_output=True, y_numeric=False, estimator=estimator)

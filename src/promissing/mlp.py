@@ -8,12 +8,18 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.class_weight import compute_sample_weight
 
 from promissing import _core
 from promissing._estimator import NanEstimator
 from promissing._networks.mlp import MLP
-from promissing._targets import Classes, Numbers, check_classes, check_numbers
+from promissing._targets import (
+    Classes,
+    Numbers,
+    check_classes,
+    check_numbers,
+    make_classes,
+    make_numbers,
+)
 
 __all__ = ["NanMLPClassifier", "NanMLPRegressor"]
 
@@ -24,6 +30,7 @@ class _NanMLP(NanEstimator):
     """What classifier and regressor share: the network."""
 
     compensation: str
+    _network_type = MLP
 
     def __init__(
         self,
@@ -98,7 +105,7 @@ class _NanMLP(NanEstimator):
         encoded table, so that for a number 0 is its mean and 1 a standard deviation above it.
         """
         members = []
-        for m in range(self.n_members):
+        for m in range(self._members_fitted()):
             kernel, bias = self.params_["kernel_0"][m], self.params_["bias_0"][m]
             weight = self.params_.get("compensation_weight")
             weight = None if weight is None else weight[m]
@@ -111,7 +118,7 @@ class _NanMLP(NanEstimator):
     def _make_network(self, n_outputs: int, loss: str) -> MLP:
         given = self.hidden_layer_sizes
         sizes = np.atleast_1d(np.asarray(given, dtype=object)).tolist()
-        if not all(isinstance(s, int | np.integer) and s > 0 for s in sizes):
+        if not all(_core.is_count(size) for size in sizes):
             raise ValueError(f"`hidden_layer_sizes` must be positive integers. Received: {given!r}")
         groups = tuple(int(g) for g in self.encoder_.groups_)
         return MLP(
@@ -283,11 +290,23 @@ class NanMLPClassifier(ClassifierMixin, _NanMLP):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Go over the given rows once. The first call needs all `classes`, and settles encoding."""
-        self._declared_classes = None if classes is None else np.unique(np.asarray(classes))
-        if classes is None and not hasattr(self, "params_"):
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        return self._partial_fit(X, y, sample_weight)
+        """Go over the given rows once, at a constant rate.
+
+        The first call needs all `classes`, and settles the encoding.
+        """
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "`class_weight` 'balanced' needs all rows at once. For partial_fit pass a dict."
+            )
+        if not hasattr(self, "params_"):
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+            raise ValueError(
+                f"`classes={np.asarray(classes).tolist()}` is not the same as on last call to "
+                f"partial_fit, was: {self.classes_.tolist()}"
+            )
+        return self._partial_fit(X, y, sample_weight, classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The probability of every class (n, K), or of every label; the mean of the members."""
@@ -307,26 +326,16 @@ class NanMLPClassifier(ClassifierMixin, _NanMLP):
         return np.asarray(self._target.proba(outputs))
 
     def _check_y(self, y: Any) -> Array:
-        labels, self._multilabel = check_classes(y, self)
-        return labels
+        return check_classes(y, self)
 
-    def _make_target(self, y: Array, weight: Array) -> Classes:
-        declared = getattr(self, "_declared_classes", None)
-        if self._multilabel:
-            labels = np.arange(y.shape[1])
-        else:
-            labels = np.unique(y[weight > 0]) if declared is None else declared
-        if len(labels) < 2 and not self._multilabel:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes to tell apart; y holds the one "
-                f"class {labels.tolist()[0]!r} only."
-            )
-        return Classes(labels, self._multilabel)
-
-    def _row_weights(self, y: Array, weight: Array) -> Array:
-        if self.class_weight is None:
-            return weight
-        return np.asarray(weight * compute_sample_weight(self.class_weight, y))
+    def _make_target(self, y: Array, weight: Array, classes: Any) -> Classes:
+        return make_classes(
+            y,
+            weight,
+            declared=classes,
+            class_weight=self.class_weight,
+            estimator=type(self).__name__,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -370,7 +379,7 @@ neutralizers_, n_features_in_, feature_names_in_, n_outputs_
     """
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Go over the given rows once. The first call settles encoding and units."""
+        """Go over the given rows once, at a constant rate; the first call settles the encoding."""
         return self._partial_fit(X, y, sample_weight)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -388,11 +397,8 @@ neutralizers_, n_features_in_, feature_names_in_, n_outputs_
     def _check_y(self, y: Any) -> Array:
         return np.asarray(check_numbers(y, self))
 
-    def _make_target(self, y: Array, weight: Array) -> Numbers:
-        columns = y.reshape(len(y), -1)
-        mean = np.average(columns, axis=0, weights=weight)
-        scale = np.sqrt(np.average((columns - mean) ** 2, axis=0, weights=weight))
-        return Numbers(mean, np.where(scale > 0, scale, 1.0), flat=y.ndim == 1)
+    def _make_target(self, y: Array, weight: Array, classes: Any) -> Numbers:
+        return make_numbers(y, weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
+from sklearn.base import is_classifier
 
 import promissing
+from promissing._parameters import check_parameters
 from promissing._targets import Classes, Numbers
 from promissing.tables import TableEncoder
 
@@ -45,11 +48,13 @@ def save(model: Any, path: str | Path) -> None:
     target = model._target
     if isinstance(target, Classes):
         labels = target.labels
+        if target.class_weights is not None:
+            tensors["target.class_weights"] = target.class_weights
         told = {
             "kind": "classes",
             "multilabel": target.multilabel,
             "dtype": "object" if labels.dtype == object else labels.dtype.str,
-            "labels": labels.tolist(),
+            "labels": [_to_json(label, "y") for label in labels.tolist()],
         }
     else:
         told = {"kind": "numbers", "flat": target.flat}
@@ -58,12 +63,15 @@ def save(model: Any, path: str | Path) -> None:
         "format": FORMAT,
         "version": promissing.__version__,
         "class": type(model).__name__,
+        "network": asdict(model._network),
         "params": {k: _to_json(v, k) for k, v in model.get_params(deep=False).items()},
         "encoder": meta,
         "target": told,
         "facts": {name: getattr(model, name) for name in _FACTS},
     }
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no directory {path.parent} to save {path.name} in.")
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     os.close(handle)
     try:
@@ -89,6 +97,8 @@ def load(path: str | Path) -> Any:
     >>> promissing.load(path)
     NanMLPClassifier(max_iter=5, random_state=0)
     """
+    if Path(path).is_dir():
+        raise ValueError(f"{path} is a directory, not a model file.")
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     try:
@@ -103,19 +113,21 @@ def load(path: str | Path) -> Any:
         raise ValueError(f"{path} is a safetensors file, but not one that promissing wrote.")
     try:
         document = json.loads(text)
-        number = int(document["format"])
-    except (ValueError, KeyError, TypeError):
+        number, name = document["format"], document["class"]
+        if type(number) is not int or number < 1 or not isinstance(name, str):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(f"{path} is damaged: its description cannot be read.") from None
     if number > FORMAT:
         raise ValueError(
             f"{path} was written by promissing {document.get('version')} in format {number}, and "
             f"this is promissing {promissing.__version__}, which reads up to {FORMAT}. Upgrade."
         )
-    if document.get("class") not in _HOME:
-        raise ValueError(f"{path} holds an unknown kind of model: {document.get('class')!r}.")
+    if name not in _HOME:
+        raise ValueError(f"{path} holds an unknown kind of model: {name!r}.")
     try:
         return _rebuild(document, tensors)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise ValueError(f"{path} is damaged: its parts do not fit together ({error}).") from None
 
 
@@ -130,22 +142,37 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
     model.n_features_in_ = model.encoder_.n_features_in_
     if hasattr(model.encoder_, "feature_names_in_"):
         model.feature_names_in_ = model.encoder_.feature_names_in_
-    told = document["target"]
+    check_parameters(model)
+    told, arrays = document["target"], part("target.")
+    if told["kind"] != ("classes" if is_classifier(model) else "numbers"):
+        raise ValueError(f"a {told['kind']!r} target")
     if told["kind"] == "classes":
         labels = np.array(told["labels"], dtype=np.dtype(told["dtype"]))
-        model._target = Classes(labels, bool(told["multilabel"]))
+        if len(labels) < 2 or (labels[:-1] >= labels[1:]).any():
+            raise ValueError("the classes are not in order")
+        weights = arrays.get("class_weights")
+        model._target = Classes(labels, bool(told["multilabel"]), weights)
         model.classes_ = labels
     else:
-        arrays = part("target.")
         model._target = Numbers(arrays["mean"], arrays["scale"], bool(told["flat"]))
-    model._network = model._make_network(model._target.n_outputs, model._target.loss)
-    wanted = model._network.init(np.random.default_rng(0))
+    network = {k: tuple(v) if isinstance(v, list) else v for k, v in document["network"].items()}
+    model._network = model._network_type(**network)
     model.params_ = part("params.")
-    members = model.n_members
-    for name, value in wanted.items():
-        if model.params_[name].shape != (members, *value.shape):
-            raise ValueError(f"the weights {name!r} have the shape {model.params_[name].shape}")
+    wanted = model._network.shapes()
+    members = {len(value) for value in model.params_.values()}
+    if set(wanted) != set(model.params_) or len(members) != 1:
+        raise ValueError("the weights are not those of the network")
+    for name, value in model.params_.items():
+        if value.shape[1:] != wanted[name] or value.dtype != np.float32:
+            raise ValueError(f"the weights {name!r} have the shape {value.shape}")
+        if not np.isfinite(value).all():
+            raise ValueError(f"the weights {name!r} are not finite")
+    columns, outputs = model.encoder_.n_columns_out_, model._target.n_outputs
+    if (model._network.n_columns, model._network.n_outputs) != (columns, outputs):
+        raise ValueError("network, encoder and target differ in size")
     model.prior_ = tensors["prior"]
+    if model.prior_.shape != (len(labels) if is_classifier(model) else outputs,):
+        raise ValueError(f"the prior has the shape {model.prior_.shape}")
     for name in _FACTS:
         setattr(model, name, document["facts"][name])
     model._begin_anew()

@@ -194,7 +194,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the encoder that `get_state` described."""
+        """Build the encoder that `get_state` described; parts that do not fit are refused."""
+        kinds, groups, maps = meta["kinds"], arrays["groups"], arrays["maps"]
+        features = np.arange(len(kinds))
+        fits = (
+            groups.ndim == 1
+            and groups.dtype.kind == "i"
+            and np.array_equal(np.unique(groups), features)
+            and (np.diff(groups) >= 0).all()
+            and maps.shape == (4, len(groups))
+            and arrays["gaps"].shape == features.shape
+            and len(meta["categories"]) == len(meta["other"]) == len(kinds)
+            and (meta["names"] is None or len(meta["names"]) == len(kinds))
+            and set(kinds) <= set(KINDS)
+        )
+        if not fits:
+            raise ValueError("The parts of the encoder's state do not fit together.")
         params = dict(meta["params"])
         if params["kinds"] is not None:
             params["kinds"] = dict(params["kinds"])

@@ -98,19 +98,30 @@ class MLP:
         layout = layout.arrays(np, per_feature=self.compensation == "feature")
         return layout.map(lambda a: a.astype(dtype))
 
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the parameters by name."""
+        sizes = (self.n_columns, *self.hidden, self.n_outputs)
+        shapes: dict[str, tuple[int, ...]] = {}
+        for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
+            shapes |= {f"kernel_{i}": (fan_in, fan_out), f"bias_{i}": (fan_out,)}
+        if self.compensation == "shared":
+            shapes["compensation_weight"] = (sizes[1],)
+        elif self.compensation == "feature":
+            shapes["compensation_weight"] = (self.layout.n_features, sizes[1])
+        return shapes
+
     def init(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw the parameters as scikit-learn does, with a compensation that starts at 0."""
         params = {}
-        sizes = (self.n_columns, *self.hidden, self.n_outputs)
         factor = 2.0 if self.activation == "logistic" else 6.0
-        for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
-            bound = np.sqrt(factor / (fan_in + fan_out))
-            params[f"kernel_{i}"] = rng.uniform(-bound, bound, (fan_in, fan_out))
-            params[f"bias_{i}"] = rng.uniform(-bound, bound, fan_out)
-        if self.compensation == "shared":
-            params["compensation_weight"] = np.zeros(sizes[1])
-        elif self.compensation == "feature":
-            params["compensation_weight"] = np.zeros((self.layout.n_features, sizes[1]))
+        bound = 0.0
+        for name, shape in self.shapes().items():
+            if name == "compensation_weight":
+                params[name] = np.zeros(shape)
+                continue
+            if len(shape) == 2:  # A bias follows its kernel and has its bound.
+                bound = np.sqrt(factor / sum(shape))
+            params[name] = rng.uniform(-bound, bound, shape)
         return params
 
     def forward(

@@ -1,0 +1,383 @@
+"""How every estimator is trained: encode the table, settle the target, train the replicas."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
+from sklearn.utils.validation import validate_data
+
+from promissing import _columns
+from promissing._networks import stack
+from promissing._parameters import check_parameters
+from promissing._progress import EpochBar
+from promissing._targets import Classes
+from promissing.tables import TableEncoder, check_weight
+
+__all__ = ["Fitting"]
+
+Array = NDArray[Any]
+_ENCODING = ("kinds", "n_bins", "max_categories", "unseen")
+
+
+class Fitting:
+    """The training half of an estimator.
+
+    A subclass defines `_make_network(n_outputs, loss)`, `_check_y(y)` and
+    `_make_target(y, weight, classes)`, and has the training parameters of `NanMLPClassifier`.
+    """
+
+    hidden_layer_sizes: Any
+    activation: str
+    solver: str
+    alpha: float
+    batch_size: int | str
+    learning_rate: str
+    learning_rate_init: float
+    max_iter: int
+    shuffle: bool
+    random_state: Any
+    tol: float
+    verbose: bool
+    warm_start: bool
+    momentum: float
+    nesterovs_momentum: bool
+    early_stopping: bool
+    validation_fraction: float
+    beta_1: float
+    beta_2: float
+    epsilon: float
+    n_iter_no_change: int
+    dropout: float
+    n_members: int
+    augment: bool | float
+    min_known: float
+    kinds: Any
+    n_bins: int
+    max_categories: int
+    unseen: str
+
+    encoder_: TableEncoder
+    params_: dict[str, Array]
+    classes_: Array
+    prior_: Array
+    n_iter_: int
+    loss_curve_: list[float]
+    validation_loss_curve_: list[float]
+    _target: Any
+    _warned: set[str]
+
+    def _make_network(self, n_outputs: int, loss: str) -> Any:
+        raise NotImplementedError
+
+    def _check_y(self, y: Any) -> Array:
+        raise NotImplementedError
+
+    def _make_target(self, y: Array, weight: Array, classes: Any) -> Any:
+        raise NotImplementedError
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+    ) -> Self:
+        """Train on a table and its targets.
+
+        Parameters
+        ----------
+        X : frame or array (n, p)
+            Gaps, categories and text as they are.
+        y : array (n,) or (n, k)
+        sample_weight : array (n,), optional
+            Rows of weight zero count as absent.
+        X_val, y_val : optional
+            Rows to judge every epoch by: the best epoch is kept, and training stops when they no
+            longer improve. Without them and with `early_stopping=True`, a part of X is set aside.
+        """
+        if (X_val is None) != (y_val is None):
+            raise ValueError("`X_val` and `y_val` go together: pass both or neither.")
+        resume = self.warm_start and hasattr(self, "params_")
+        with self._all_or_nothing():
+            table, y, weight = self._begin(X, y, sample_weight, resume=resume)
+            tables, targets = [table], self._target.encode(y)
+            weights = self._target.row_weights(y, weight)
+            if X_val is None:
+                rows, val_rows = self._split(y)
+            else:
+                tables.append(self._encode(X_val, np.float32))
+                y_val = self._check_y(y_val)
+                check_consistent_length(tables[1], y_val)
+                targets = np.concatenate([targets, self._target.encode(y_val, "y_val")])
+                more = self._target.row_weights(y_val, np.ones(len(y_val)))
+                weights = np.concatenate([weights, more])
+                rows = [np.arange(len(y))] * self.n_members
+                val_rows = [np.arange(len(y), len(targets))] * self.n_members
+            # A falling rate is meant to reach its end; only rows set aside can stop it before.
+            constant = self.learning_rate == "constant"
+            trained = self._train(
+                tables,
+                targets,
+                weights,
+                rows,
+                val_rows,
+                resume=resume,
+                epochs=self.max_iter,
+                schedule=self.learning_rate,
+                patience=self.n_iter_no_change if constant or val_rows is not None else np.inf,
+            )
+        if constant and not (trained.converged.all() or trained.interrupted):
+            warnings.warn(
+                f"Stochastic Optimizer: Maximum iterations ({self.max_iter}) reached and the "
+                "optimization hasn't converged yet. Raise `max_iter`.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _partial_fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: Any = None
+    ) -> Self:
+        """One epoch over the given rows; the first call settles encoding and classes."""
+        if self.early_stopping:
+            raise ValueError("partial_fit does not support early_stopping=True")
+        resume = hasattr(self, "params_")
+        with self._all_or_nothing():
+            table, y, weight = self._begin(X, y, sample_weight, resume=resume, classes=classes)
+            self._train(
+                [table],
+                self._target.encode(y),
+                self._target.row_weights(y, weight),
+                [np.arange(len(y))] * self.n_members,
+                None,
+                resume=resume,
+                epochs=1,
+                schedule="constant",  # Nobody knows how many calls will follow.
+                patience=np.inf,
+            )
+        return self
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the model as it was if anything goes wrong: never half old and half new."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _begin(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        *,
+        resume: bool,
+        classes: Any = None,
+    ) -> tuple[Array, Array, Array]:
+        """The encoded table, y and weights; encoder and target are settled on a new start."""
+        check_parameters(self)
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        table = _columns.open_table(X, self)  # First, so that errors in X come before those in y.
+        validate_data(self, table.named, reset=not resume, skip_check_array=True)
+        check_consistent_length(X, y)
+        weight = check_weight(sample_weight, table.shape[0])
+        if not weight.all():
+            seen = np.flatnonzero(weight)
+            X, y, weight = _safe_indexing(X, seen), _safe_indexing(y, seen), weight[seen]
+        y = self._check_y(y)
+        if resume:
+            self._check_unchanged()
+        else:
+            self.encoder_ = TableEncoder(**{name: getattr(self, name) for name in _ENCODING}).fit(
+                X, sample_weight=weight
+            )
+            self._target = self._make_target(y, weight, classes)
+            self._network = self._make_network(self._target.n_outputs, self._target.loss)
+            if isinstance(self._target, Classes):
+                self.classes_ = self._target.labels
+            self._begin_anew()
+        encoded = self._encode(X, np.float32)
+        if resume:  # What later rows lack has been learnt as well.
+            gaps = np.isnan(encoded[:, self._first_columns()]).any(axis=0)
+            self.encoder_.gaps_in_training_ = self.encoder_.gaps_in_training_ | gaps
+        self._update_prior(y, weight, resume=resume)
+        return encoded, y, weight
+
+    def _begin_anew(self) -> None:
+        """Set what is not part of a model but of working with it."""
+        seed = check_random_state(self.random_state).randint(2**31)
+        seeds = np.random.SeedSequence(seed).spawn(self.n_members)
+        self._rngs = [np.random.default_rng(s) for s in seeds]
+        self._opt_state: list[Array] | None = None
+        self._opt_kind: Any = None
+        self._prior_weight = 0.0
+        self._warned = set()
+
+    def _update_prior(self, y: Array, weight: Array, *, resume: bool) -> None:
+        self._target.encode(y)  # Complains of classes and shapes that are new.
+        weight = self._target.row_weights(y, weight)
+        if not weight.sum() > 0:
+            raise ValueError("`class_weight` leaves no row with a weight above zero.")
+        prior, total = self._target.prior(y, weight), self._prior_weight
+        if resume and total > 0:
+            prior = (self.prior_ * total + prior * weight.sum()) / (total + weight.sum())
+        self.prior_, self._prior_weight = prior, total + weight.sum()
+
+    def _check_unchanged(self) -> None:
+        """Refuse to go on with another network or encoding than the one that was trained."""
+        network = self._make_network(self._target.n_outputs, self._target.loss)
+        changed = [
+            {"hidden": "hidden_layer_sizes"}.get(field.name, field.name)
+            for field in fields(network)
+            if getattr(network, field.name) != getattr(self._network, field.name)
+        ]
+        changed += [n for n in _ENCODING if getattr(self, n) != getattr(self.encoder_, n)]
+        if self.n_members != self._members_fitted():
+            changed.append("n_members")
+        if changed:
+            raise ValueError(
+                f"`{changed[0]}` was changed since the model was fitted, and warm_start and "
+                "partial_fit go on with the same network. Fit a new model."
+            )
+
+    def _members_fitted(self) -> int:
+        return len(next(iter(self.params_.values())))
+
+    def _split(self, y: Array) -> tuple[list[Array], list[Array] | None]:
+        """The rows each member is trained on, and those it is judged by."""
+        rows = np.arange(len(y))
+        if not self.early_stopping:
+            return [rows] * self.n_members, None
+        n_val = int(np.ceil(self.validation_fraction * len(rows)))
+        if n_val >= len(rows):
+            raise ValueError(
+                f"`validation_fraction`={self.validation_fraction} of {len(rows)} rows leaves none "
+                "to train on."
+            )
+        stratify = None
+        if isinstance(self._target, Classes) and not self._target.multilabel:
+            counts = np.unique(y, return_counts=True)[1]
+            if counts.min() >= 2 and len(counts) <= min(n_val, len(rows) - n_val):
+                stratify = y
+        parts = [
+            train_test_split(
+                rows, test_size=n_val, random_state=int(rng.integers(2**31)), stratify=stratify
+            )
+            for rng in self._rngs
+        ]  # Each member sets its own rows aside, so that together they have seen them all.
+        return [part[0] for part in parts], [part[1] for part in parts]
+
+    def _train(
+        self,
+        tables: list[Array],
+        targets: Array,
+        weights: Array,
+        rows: list[Array],
+        val_rows: list[Array] | None,
+        *,
+        resume: bool,
+        epochs: int,
+        schedule: str,
+        patience: float,
+    ) -> Any:
+        from promissing import _training  # Imports JAX, which prediction does not need.
+
+        if resume:
+            params, n_before = self.params_, self.n_iter_
+            curves = [*self.loss_curve_], [*self.validation_loss_curve_]
+        else:
+            params, n_before = stack([self._network.init(rng) for rng in self._rngs]), 0
+            curves = [], []
+        kind = (self.solver, self.solver == "sgd" and self.momentum > 0)
+        opt_state = self._opt_state if kind == self._opt_kind else None
+        decoupled = self.solver == "adamw"
+        augment = float(self.augment)
+        if isinstance(self.augment, bool | np.bool_):
+            augment = 0.5 if self.augment else 0.0
+        bar = EpochBar(type(self).__name__, epochs) if self.verbose else None
+        try:
+            trained = _training.train(
+                self._network,
+                params,
+                _training.Data(tables, targets, rows, val_rows, weights.astype(np.float32)),
+                rngs=self._rngs,
+                solver=self.solver,
+                learning_rate=self.learning_rate_init,
+                schedule=schedule,
+                batch_size=200 if self.batch_size == "auto" else int(self.batch_size),
+                max_epochs=epochs,
+                shuffle=self.shuffle,
+                momentum=self.momentum,
+                nesterov=self.nesterovs_momentum,
+                beta_1=self.beta_1,
+                beta_2=self.beta_2,
+                epsilon=self.epsilon,
+                alpha=0.0 if decoupled else self.alpha,
+                weight_decay=self.alpha if decoupled else 0.0,
+                dropout=self.dropout,
+                augment=augment,
+                units=self._units_to_drop(),
+                tol=self.tol,
+                n_iter_no_change=patience,
+                opt_state=opt_state,
+                on_epoch=bar,
+            )
+        finally:
+            if bar is not None:
+                bar.close()
+        judged = trained.train_loss if val_rows is None else trained.val_loss
+        lost = ~np.isfinite(judged).any(axis=0)
+        if lost.any() or not all(np.isfinite(a).all() for a in trained.params.values()):
+            raise ValueError(
+                "Training diverged: the weights are no longer finite. Lower `learning_rate_init`, "
+                "or look for extreme values in X, y or sample_weight."
+            )
+        self.params_ = trained.params
+        self._opt_state, self._opt_kind = trained.opt_state, kind
+        self.loss_curve_, self.validation_loss_curve_ = curves
+        self.loss_curve_ += _means(trained.train_loss)
+        if val_rows is not None:
+            self.validation_loss_curve_ += _means(trained.val_loss)
+        self.loss_, self.best_loss_ = self.loss_curve_[-1], float(np.nanmin(self.loss_curve_))
+        self.n_iter_ = n_before + int(trained.n_epochs.max())
+        self.n_outputs_ = self._target.n_outputs
+        return trained
+
+    def _units_to_drop(self) -> list[int]:
+        """Augmentation makes whole features unknown, never a part of their columns."""
+        return [int(g) for g in self.encoder_.groups_]
+
+    def _encode(self, X: Any, dtype: Any) -> Array:
+        """The table as a matrix, once its columns are seen to be those of training."""
+        table = _columns.open_table(X, self)
+        validate_data(self, table.named, reset=False, skip_check_array=True)
+        return self.encoder_._encode(table, dtype)
+
+    def _first_columns(self) -> Array:
+        """One output column per feature: all of them are missing together."""
+        return np.searchsorted(self.encoder_.groups_, np.arange(self.encoder_.n_features_in_))
+
+
+def _means(curves: Array) -> list[float]:
+    """The mean over the members that were still training, by epoch."""
+    finite = np.isfinite(curves)
+    totals = np.where(finite, curves, 0.0).sum(axis=1)
+    return np.where(finite.any(axis=1), totals / np.maximum(finite.sum(axis=1), 1), np.nan).tolist()  # type: ignore[no-any-return]
