@@ -181,22 +181,25 @@ def prior(directory: Path) -> Table:
     from promissing import NanMLPClassifier
 
     table = Table(title="Probability on an all-missing row minus the prior, defaults, three seeds")
-    for column in ("table", "prior", "augment=False", "augment=True"):
+    settings: dict[str, dict[str, Any]] = {
+        "augment=False": {},
+        "augment=True": {"augment": True},
+        "the same, constant rate": {"augment": True, "learning_rate": "constant"},
+    }
+    for column in ("table", "prior", *settings):
         table.add_column(column, justify="left" if column == "table" else "right")
     for slug in PRIOR_TABLES:
         frame = pd.read_parquet(directory / f"{slug}.parquet")
         X, y = frame.drop(columns="target"), frame["target"]
         empty = X.iloc[:1].astype(object).mask(np.ones((1, X.shape[1]), bool))
-        row = [slug]
-        for augment in (False, True):
+        cells = []
+        for keywords in settings.values():
             off = []
             for seed in range(3):
-                model = NanMLPClassifier(augment=augment, random_state=seed).fit(X, y)
+                model = NanMLPClassifier(random_state=seed, **keywords).fit(X, y)
                 off.append(np.abs(model.predict_proba(empty)[0] - model.prior_).max())
-            if not augment:
-                row.append(f"{model.prior_[1]:.3f}")
-            row.append(", ".join(f"{value:.3f}" for value in off))
-        table.add_row(*row)
+            cells.append(", ".join(f"{value:.3f}" for value in off))
+        table.add_row(slug, f"{model.prior_[1]:.3f}", *cells)
     return table
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -28,12 +29,8 @@ Array = NDArray[Any]
 _ENCODING = ("kinds", "n_bins", "max_categories", "unseen")
 
 
-class Fitting:
-    """The training half of an estimator.
-
-    A subclass defines `_make_network(n_outputs, loss)`, `_check_y(y)` and
-    `_make_target(y, weight, classes)`, and has the training parameters of `NanMLPClassifier`.
-    """
+class Fitting(ABC):
+    """The training half of an estimator with the training parameters of `NanMLPClassifier`."""
 
     hidden_layer_sizes: Any
     activation: str
@@ -75,14 +72,17 @@ class Fitting:
     _target: Any
     _warned: set[str]
 
+    @abstractmethod
     def _make_network(self, n_outputs: int, loss: str) -> Any:
-        raise NotImplementedError
+        """Describe the network for the encoded table."""
 
+    @abstractmethod
     def _check_y(self, y: Any) -> Array:
-        raise NotImplementedError
+        """Return y as an array, or refuse it."""
 
+    @abstractmethod
     def _make_target(self, y: Array, weight: Array, classes: Any) -> Any:
-        raise NotImplementedError
+        """Settle what the network is trained on."""
 
     def fit(
         self,
