@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import fields
 from typing import Any, Self
 
@@ -217,6 +218,7 @@ class Fitting(ABC):
         encoded = self._encode(X, np.float32)
         if resume:  # What later rows lack has been learnt as well.
             gaps = np.isnan(encoded[:, self._first_columns()]).any(axis=0)
+            self.encoder_ = copy(self.encoder_)  # The old one, should this fail, stays as it was.
             self.encoder_.gaps_in_training_ = self.encoder_.gaps_in_training_ | gaps
         self._update_prior(y, weight, resume=resume)
         return encoded, y, weight

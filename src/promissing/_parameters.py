@@ -9,7 +9,7 @@ import numpy as np
 
 from promissing._core import is_count
 
-__all__ = ["check_parameters"]
+__all__ = ["RATES", "SOLVERS", "check_parameters"]
 
 SOLVERS = ("sgd", "adam", "adamw")
 RATES = ("constant", "cosine")

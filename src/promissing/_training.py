@@ -20,6 +20,7 @@ from promissing._engine.batches import Batches, bucket, stacked
 from promissing._engine.epoch import Plan, Replicas, State, Table
 from promissing._engine.watch import Watch
 from promissing._networks import Network, Params
+from promissing._parameters import RATES, SOLVERS
 
 __all__ = ["Data", "Epoch", "Trained", "train"]
 
@@ -244,8 +245,10 @@ def train(
             ahead = number + 1 < max_epochs and rows.nbytes < 2**24
             dealt = deal(ids) if ahead else None
             train_loss, val_loss = np.asarray(losses)
+            state = (
+                reached  # First: an interrupt here must not count an epoch and lose its weights.
+            )
             watch.see(train_loss, val_loss)
-            state = reached
             if on_epoch is not None:
                 now = fetch(state.params)
                 on_epoch(Epoch(number + 1, now, train_loss, val_loss, watch.active))
@@ -315,8 +318,8 @@ def _check(
 ) -> int:
     """The number of replicas, if all is well."""
     for name, value, allowed in (
-        ("solver", solver, ("sgd", "adam", "adamw")),
-        ("schedule", schedule, ("constant", "cosine")),
+        ("solver", solver, SOLVERS),
+        ("schedule", schedule, RATES),
     ):
         if value not in allowed:
             raise ValueError(f"`{name}` must be one of {allowed}. Received: {name}={value!r}")
