@@ -723,3 +723,30 @@ def test_sample_weights_pass_through_a_pipeline():
 
 def test_the_example_in_the_docstring_runs():
     assert doctest.testmod(tables) == doctest.TestResults(failed=0, attempted=7)
+
+
+# -------------------------------------------------------------------------------- own units
+
+
+def test_without_scale_numbers_keep_their_units_in_double_precision():
+    frame = pd.DataFrame(
+        {"x": [1e9 + 1, np.nan, 3.0], "c": ["a", None, "b"], "t": [True, None, False]}
+    )
+    out = TableEncoder(scale=False).fit_transform(frame)
+    assert out.dtype == np.float64
+    np.testing.assert_array_equal(out[:, 0], frame["x"])
+    np.testing.assert_array_equal(out[0, 1:], [1, 0, 1])
+    meta, arrays = TableEncoder(scale=False).fit(frame).get_state()
+    again = TableEncoder.from_state(meta, arrays)
+    assert again.scale is False
+    np.testing.assert_array_equal(again.transform(frame), out)
+
+
+def test_read_gives_one_column_per_feature_with_categories_as_places():
+    frame = pd.DataFrame({"x": [10.0, np.nan, 30.0], "c": ["b", None, "a"], "never": [np.nan] * 3})
+    encoder = TableEncoder(n_bins=2).fit(frame)
+    np.testing.assert_array_equal(
+        encoder.read(frame), [[10, 1, np.nan], [np.nan, np.nan, np.nan], [30, 0, np.nan]]
+    )
+    new = pd.DataFrame({"x": [1.0], "c": ["z"], "never": [5.0]})
+    np.testing.assert_array_equal(encoder.read(new), [[1, -1, np.nan]])

@@ -197,7 +197,7 @@ def factorize(column: Any, key: Key) -> tuple[NDArray[np.intp], list[Scalar]]:
     return codes, [_scalar(value, key) for value in values]
 
 
-def learn_number(x: Float, weight: Float, n_bins: int, key: Key) -> Learned:
+def learn_number(x: Float, weight: Float, n_bins: int, key: Key, *, scale: bool = True) -> Learned:
     """Learn mean, deviation and bin edges over what is observed."""
     seen = ~np.isnan(x)
     gaps = not seen.all()
@@ -208,7 +208,7 @@ def learn_number(x: Float, weight: Float, n_bins: int, key: Key) -> Learned:
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(x.max() - x.min()):
             refuse_infinity(x[np.argmax(np.abs(x))], np.float64, key)
-    mean, deviation = moments(x, weight)
+    mean, deviation = moments(x, weight) if scale else (0.0, 1.0)
     maps = [(mean, deviation, -np.inf, np.inf)]
     if n_bins:
         # This method, because a weight of 2 then is a row that occurs twice.

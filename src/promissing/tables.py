@@ -37,7 +37,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     kind       inferred for                 becomes
     ========== ============================ ==================================================
     "number"   numbers                      one column of mean 0 and deviation 1 over what is
-                                            observed (deviation 1 for a constant), then `n_bins`
+                                            observed (deviation 1 for a constant), or as it is
+                                            (`scale`), then `n_bins`
     "boolean"  True and False               one column of 0 and 1
     "category" text, pandas' and polars'    one 0/1 column for every value
                categories, mixed cells
@@ -64,6 +65,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         is observed, but carries no information, and does not inherit what missing means. A column
         with "(other)" does not remember which rare values it has seen: there a new value is one
         more rare value, and never an error.
+    scale : bool, default=True
+        Whether numbers and dates are standardised. If not they keep their units, as what fills
+        gaps with a number needs them, and `transform` gives float64.
 
     Attributes
     ----------
@@ -103,11 +107,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n_bins: int = 0,
         max_categories: int = 64,
         unseen: str = "ignore",
+        scale: bool = True,
     ) -> None:
         self.kinds = kinds
         self.n_bins = n_bins
         self.max_categories = max_categories
         self.unseen = unseen
+        self.scale = scale
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kinds, means, deviations, bins and categories of the columns of X (n, p).
@@ -143,19 +149,30 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             maps=np.array([row for one in learned for row in one.maps]).T.copy(),
         )
 
-    def transform(self, X: Any) -> NDArray[np.float32]:
-        """Encode X as float32 (n, n_columns_out_)."""
-        return self.encode(X)
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Encode X as float32 (n, n_columns_out_), or float64 without `scale`."""
+        return self.encode(X, np.float32 if self.scale else np.float64)
 
     def encode(self, X: Any, dtype: DTypeLike = np.float32) -> NDArray[Any]:
         """Encode X in the given dtype, always as a NumPy array."""
+        return self._encode(self._open(X), dtype)
+
+    def read(self, X: Any) -> Float:
+        """Read X as numbers (n, p), one column per feature, in their own units.
+
+        A category is its place in `categories_`, one more for "(other)", -1 if unseen; what is
+        missing, and a feature never observed in training, is NaN.
+        """
+        return self._read_rows(table := self._open(X), slice(0, table.shape[0]))
+
+    def _open(self, X: Any) -> Table:
         if not hasattr(self, "groups_"):  # `check_is_fitted` takes longer than to encode a row.
             check_is_fitted(self)
         table = _columns.open_table(X, self)
         named = table.matrix is None or hasattr(self, "feature_names_in_")
         if named or table.shape[1] != self.n_features_in_:
             validate_data(self, table.named, reset=False, skip_check_array=True)
-        return self._encode(table, dtype)
+        return table
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Name the output columns: `age`, `age_bin0`, `city_Ulm`, `city_(other)`."""
@@ -183,6 +200,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "n_bins": int(self.n_bins),
                 "max_categories": int(self.max_categories),
                 "unseen": self.unseen,
+                "scale": bool(self.scale),
             },
             "names": None if names is None else list(names),
             "kinds": self.kinds_,
@@ -264,7 +282,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         x = _columns.READ[kind](column, key)
         if kind == "boolean":
             return _columns.learn_boolean(x)
-        return _columns.learn_number(x, weight, self.n_bins, key)
+        return _columns.learn_number(x, weight, self.n_bins, key, scale=self.scale)
 
     def _encode(self, table: Table, dtype: DTypeLike) -> NDArray[Any]:
         n, p = table.shape
@@ -275,11 +293,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         step = max(1, 16 * _BLOCK // p)
         for start in range(0, n, step):
             rows = slice(start, min(start + step, n))
-            readings = np.empty((rows.stop - start, p))
-            for j in range(p):
-                readings[:, j] = self._read(table, j, rows) if self._observed[j] else np.nan
-            self._write(readings, out[rows])
+            self._write(self._read_rows(table, rows), out[rows])
         return out
+
+    def _read_rows(self, table: Table, rows: slice) -> Float:
+        readings = np.empty((rows.stop - rows.start, table.shape[1]))
+        for j in range(table.shape[1]):
+            readings[:, j] = self._read(table, j, rows) if self._observed[j] else np.nan
+        return readings
 
     def _read(self, table: Table, j: int, rows: slice) -> Float:
         """Read column j as numbers: a category as its place among the categories, -1 if unseen."""
