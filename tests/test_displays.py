@@ -1,0 +1,137 @@
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from promissing.displays import (
+    CounterfactualDisplay,
+    ModalityDecisionDisplay,
+    NeutralizerDisplay,
+    TrajectoryDisplay,
+)
+from promissing.explain import information_loss, what_if
+
+matplotlib.use("agg")
+GROUPS = {
+    "blood": ["a", "b"],
+    "a modality of a very long name that nobody would dare to cut": ["c"],
+}
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    X.loc[3, "c"] = np.nan
+    return X, (X["a"] + 0.5 * X["c"].fillna(0) > 0).astype(int).to_numpy()
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    return HistGradientBoostingClassifier(max_iter=20).fit(*table)
+
+
+def drawn(display):
+    """All text of a figure, once it is drawn."""
+    display.figure_.canvas.draw()
+    return {text.get_text() for text in display.figure_.findobj(matplotlib.text.Text)}
+
+
+def test_trajectories_have_a_panel_per_model_and_a_line_per_row(table, model):
+    X, _ = table
+    display = TrajectoryDisplay.from_estimator(
+        {"trees": model, "again": model}, X[:4], GROUPS, orders=3, prior=0.5
+    )
+    assert [ax.get_title() for ax in display.axes_] == ["trees", "again"]
+    lines = [line for line in display.axes_[0].lines if len(line.get_xdata()) == 3]
+    assert len(lines) == 4
+    np.testing.assert_allclose(lines[0].get_ydata()[0], model.predict_proba(X[:1])[0, 1])
+    assert {"prior", "probability of 1"} <= drawn(display)
+
+
+def test_trajectories_of_some_rows_on_given_axes(table, model):
+    found = information_loss(model, table[0][:5], GROUPS, orders=2, prior=0.5, random_state=0)
+    _, ax = plt.subplots()
+    display = TrajectoryDisplay({"trees": found}).plot(ax=ax, rows=[1], bands=False)
+    assert display.axes_ == [ax]
+    assert display.figure_ is ax.figure
+    assert len([line for line in ax.lines if len(line.get_xdata()) == 3]) == 1
+    with pytest.raises(ValueError, match="`ax` must hold 1 axes, one for each panel. Received: 2"):
+        TrajectoryDisplay({"trees": found}).plot(ax=plt.subplots(1, 2)[1])
+
+
+def test_several_classes_must_be_followed_one_by_one(table):
+    X, _ = table
+    y = np.arange(200) % 3
+    model = HistGradientBoostingClassifier(max_iter=2).fit(X, y)
+    found = information_loss(model, X[:2], orders=2, random_state=0)
+    with pytest.raises(ValueError, match="follow one"):
+        TrajectoryDisplay({"trees": found}).plot()
+
+
+def test_bars_are_the_effects_longest_first_and_names_are_not_cut(table, model):
+    X, y = table
+    display = CounterfactualDisplay.from_estimator(model, X[:4], GROUPS, y=y[:4])
+    assert len(display.axes_) == 4
+    found = what_if(model, X[:4], groups=GROUPS)
+    widths = [bar.get_width() for bar in display.axes_[0].patches]
+    np.testing.assert_allclose(widths, sorted(found.effects[0], key=abs, reverse=True))
+    said = drawn(display)
+    assert any("that nobody would dare" in text.replace("\n", " ") for text in said)
+    assert any("true" in text for text in said)
+    assert "unknown" in said  # Row 3 lacks c.
+    # Told apart in grey: every kind has a hatch of its own.
+    hatches = {b.get_hatch() for ax in display.axes_ for b in ax.patches}
+    assert len(hatches) > 1
+
+
+def test_bars_of_a_regressor(table):
+    X, _ = table
+    model = HistGradientBoostingRegressor(max_iter=5).fit(X, X["a"])
+    display = CounterfactualDisplay.from_estimator(model, X[:1], max_groups=2)
+    assert len(display.axes_[0].patches) == 2
+
+
+def test_names_are_text_and_never_a_formula(table, model):
+    X, _ = table
+    display = CounterfactualDisplay.from_estimator(model, X[:1], {"cost in $ and $": ["a"]})
+    drawn(display)
+    assert display.axes_[0].get_yticklabels()[0].get_text() == r"cost in \$ and \$"
+
+
+def test_neutralizers_beyond_the_limit_are_marked():
+    u = np.array([[0.5, 9.0], [np.inf, -1.0], [0.0, 0.0]])
+    display = NeutralizerDisplay(u, ["x", "y"]).plot()
+    (points,) = display.axes_[0].lines
+    assert sorted(zip(*points.get_data(), strict=True)) == [(0, 1), (1, 0)]
+    with pytest.raises(ValueError, match=r"must have shape \(neurons, columns\)"):
+        NeutralizerDisplay(np.zeros(3))
+
+
+def test_neutralizers_of_an_estimator():
+    class Fitted:
+        neutralizers_ = {"x": np.zeros((2, 3, 1)), "c": np.ones((2, 3, 2))}  # noqa: RUF012
+
+    display = NeutralizerDisplay.from_estimator(Fitted(), member=1)
+    assert display.neutralizers.shape == (3, 3)
+    assert display.names == ["x", "c [0]", "c [1]"]
+
+
+def test_decisions_of_modalities():
+    decisions = {"blood": [0.2, 0.9], "scan": [0.4, 0.6]}
+    known = {"blood": [True, True], "scan": [False, True]}
+    display = ModalityDecisionDisplay(
+        decisions, [0.3, 0.8], known=known, index=["Ann", "Bo"]
+    ).plot()
+    assert [ax.get_title() for ax in display.axes_] == ["Ann", "Bo"]
+    assert "all together: 0.30" in drawn(display)
+    points = [line for line in display.axes_[0].lines if line.get_marker() == "o"]
+    assert [p.get_markerfacecolor() for p in points][1] == "white"
