@@ -1,0 +1,6 @@
+"""`python -m promissing`."""
+
+from promissing.cli import main
+
+if __name__ == "__main__":
+    main(prog_name="promissing")
