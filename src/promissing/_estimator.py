@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from promissing._fitting import Fitting
 from promissing._networks import evaluate
+from promissing._targets import Classes
 
 __all__ = ["NanEstimator"]
 
@@ -23,22 +24,34 @@ Array = NDArray[Any]
 class NanEstimator(Fitting, BaseEstimator):
     """Base of the estimators; see `Fitting` for what a subclass defines."""
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
-        """The outputs of all members, (members, n, k)."""
+    # What persist writes and reads besides the weights, and makes of the classes.
+    _facts: tuple[str, ...] = (
+        "loss_curve_",
+        "validation_loss_curve_",
+        "loss_",
+        "best_loss_",
+        "n_iter_",
+        "n_outputs_",
+    )
+    _classes_type = Classes
+
+    def _outputs(self, X: Any, network: Any = None) -> NDArray[np.float64]:
+        """The outputs of all members, (members, n, k); of another part of the network if given."""
         check_is_fitted(self)
         table = self._encode(X, np.float64)
         self._say_what_is_new(table)
+        network = self._network if network is None else network
         return np.stack(
             [
-                evaluate(self._network, {k: v[m] for k, v in self.params_.items()}, table)
+                evaluate(network, {k: v[m] for k, v in self.params_.items()}, table)
                 for m in range(self._members_fitted())
             ]
         )
 
     def _say_what_is_new(self, table: Array) -> None:
         """Warn of gaps that training never saw; refuse rows of which too little is known."""
-        new = ~self.encoder_.gaps_in_training_
-        if not self.augment and new.any():
+        new = self._in_use() & ~self.encoder_.gaps_in_training_
+        if not self._learns_gaps() and new.any():
             columns = np.flatnonzero(np.isnan(table[:, self._first_columns()]).any(axis=0) & new)
             names = [str(self.encoder_._key(int(j))) for j in columns]
             names = [name for name in names if name not in self._warned]
@@ -66,8 +79,23 @@ class NanEstimator(Fitting, BaseEstimator):
         return self._known_share(self._encode(X, np.float64))
 
     def _known_share(self, table: Array) -> NDArray[np.float64]:
-        known = ~np.isnan(table[:, self._first_columns()])
+        known = ~np.isnan(table[:, self._first_columns()[self._in_use()]])
         return np.asarray(known.mean(axis=1))
+
+    def _learns_gaps(self) -> bool:
+        """Whether training made gaps in every column."""
+        return bool(self.augment)
+
+    def _in_use(self) -> NDArray[np.bool_]:
+        """Which features the network looks at."""
+        return np.ones(self.encoder_.n_features_in_, bool)
+
+    def _storable_params(self) -> dict[str, Any]:
+        """The parameters as a file is to hold them."""
+        return dict(self.get_params(deep=False))
+
+    def _restored(self) -> None:
+        """Complete a model that was read from a file, or refuse what does not fit together."""
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one safetensors file; see `promissing.load`."""

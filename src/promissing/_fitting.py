@@ -53,7 +53,7 @@ class Fitting(ABC):
     beta_1: float
     beta_2: float
     epsilon: float
-    n_iter_no_change: int
+    n_iter_no_change: float
     dropout: float
     n_members: int
     augment: bool | float
@@ -125,6 +125,7 @@ class Fitting(ABC):
                 weights = np.concatenate([weights, more])
                 rows = [np.arange(len(y))] * self.n_members
                 val_rows = [np.arange(len(y), len(targets))] * self.n_members
+            rows, weights = self._draw(rows, val_rows, targets, weights)
             # A falling rate is meant to reach its end; only rows set aside can stop it before.
             constant = self.learning_rate == "constant"
             trained = self._train(
@@ -138,7 +139,8 @@ class Fitting(ABC):
                 schedule=self.learning_rate,
                 patience=self.n_iter_no_change if constant or val_rows is not None else np.inf,
             )
-        if constant and not (trained.converged.all() or trained.interrupted):
+        unfinished = not (trained.converged.all() or trained.interrupted)
+        if constant and unfinished and np.isfinite(self.n_iter_no_change):
             warnings.warn(
                 f"Stochastic Optimizer: Maximum iterations ({self.max_iter}) reached and the "
                 "optimization hasn't converged yet. Raise `max_iter`.",
@@ -205,11 +207,12 @@ class Fitting(ABC):
             X, y, weight = _safe_indexing(X, seen), _safe_indexing(y, seen), weight[seen]
         y = self._check_y(y)
         if resume:
-            self._check_unchanged()
+            self._check_unchanged(X)
         else:
             self.encoder_ = TableEncoder(**{name: getattr(self, name) for name in _ENCODING}).fit(
                 X, sample_weight=weight
             )
+            self._settle(X, resume=False)
             self._target = self._make_target(y, weight, classes)
             self._network = self._make_network(self._target.n_outputs, self._target.loss)
             if isinstance(self._target, Classes):
@@ -222,6 +225,13 @@ class Fitting(ABC):
             self.encoder_.gaps_in_training_ = self.encoder_.gaps_in_training_ | gaps
         self._update_prior(y, weight, resume=resume)
         return encoded, y, weight
+
+    def _settle(self, X: Any, *, resume: bool) -> list[str]:
+        """Settle what else there is to learn of the columns of X, once they are encoded.
+
+        When going on, name the parameters that were changed instead.
+        """
+        return []
 
     def _begin_anew(self) -> None:
         """Set what is not part of a model but of working with it."""
@@ -243,10 +253,11 @@ class Fitting(ABC):
             prior = (self.prior_ * total + prior * weight.sum()) / (total + weight.sum())
         self.prior_, self._prior_weight = prior, total + weight.sum()
 
-    def _check_unchanged(self) -> None:
+    def _check_unchanged(self, X: Any) -> None:
         """Refuse to go on with another network or encoding than the one that was trained."""
+        changed = self._settle(X, resume=True)
         network = self._make_network(self._target.n_outputs, self._target.loss)
-        changed = [
+        changed += [
             {"hidden": "hidden_layer_sizes"}.get(field.name, field.name)
             for field in fields(network)
             if getattr(network, field.name) != getattr(self._network, field.name)
@@ -286,6 +297,12 @@ class Fitting(ABC):
             for rng in self._rngs
         ]  # Each member sets its own rows aside, so that together they have seen them all.
         return [part[0] for part in parts], [part[1] for part in parts]
+
+    def _draw(
+        self, rows: list[Array], val_rows: list[Array] | None, targets: Array, weights: Array
+    ) -> tuple[list[Array], Array]:
+        """What each member is trained on, given the rows it may be: those, and their weights."""
+        return rows, weights
 
     def _train(
         self,
@@ -336,7 +353,7 @@ class Fitting(ABC):
                 weight_decay=self.alpha if decoupled else 0.0,
                 dropout=self.dropout,
                 augment=augment,
-                units=self._units_to_drop(),
+                **self._augmentation(),
                 tol=self.tol,
                 n_iter_no_change=patience,
                 opt_state=opt_state,
@@ -363,9 +380,9 @@ class Fitting(ABC):
         self.n_outputs_ = self._target.n_outputs
         return trained
 
-    def _units_to_drop(self) -> list[int]:
-        """Augmentation makes whole features unknown, never a part of their columns."""
-        return [int(g) for g in self.encoder_.groups_]
+    def _augmentation(self) -> dict[str, Any]:
+        """How augmentation loses things: whole features, never a part of their columns."""
+        return {"units": [int(g) for g in self.encoder_.groups_]}
 
     def _encode(self, X: Any, dtype: Any) -> Array:
         """The table as a matrix, once its columns are seen to be those of training."""

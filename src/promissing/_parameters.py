@@ -9,10 +9,19 @@ import numpy as np
 
 from promissing._core import is_count
 
-__all__ = ["RATES", "SOLVERS", "check_parameters"]
+__all__ = ["LAWS", "RATES", "SOLVERS", "check_parameters"]
 
 SOLVERS = ("sgd", "adam", "adamw")
 RATES = ("constant", "cosine")
+LAWS = ("number", "subset")
+# Not all estimators have all of these.
+_CHOICES = {
+    "solver": SOLVERS,
+    "learning_rate": RATES,
+    "augment_by": LAWS,
+    "augment_empty": (True, False),
+    "resample": (True, False),
+}
 
 
 def check_parameters(estimator: Any) -> None:
@@ -28,10 +37,12 @@ def check_parameters(estimator: Any) -> None:
             "`solver` 'lbfgs' does not train in minibatches and is not offered. Use 'adam', "
             "'adamw' or 'sgd'."
         )
-    for name, allowed in (("solver", SOLVERS), ("learning_rate", RATES)):
-        expect(name, given[name] in allowed, f"one of {allowed}")
-    for name in ("max_iter", "n_members"):
-        expect(name, is_count(given[name]), "a positive integer")
+    for name, allowed in _CHOICES.items():
+        if name in given:
+            expect(name, given[name] in allowed, f"one of {allowed}")
+    for name in ("max_iter", "n_members", "fusion_units"):
+        if name in given:
+            expect(name, is_count(given[name]), "a positive integer")
     size = given["batch_size"]
     expect("batch_size", size == "auto" or is_count(size), "'auto' or a positive integer")
 

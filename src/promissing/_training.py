@@ -20,7 +20,7 @@ from promissing._engine.batches import Batches, bucket, stacked
 from promissing._engine.epoch import Plan, Replicas, State, Table
 from promissing._engine.watch import Watch
 from promissing._networks import Network, Params
-from promissing._parameters import RATES, SOLVERS
+from promissing._parameters import LAWS, RATES, SOLVERS
 
 __all__ = ["Data", "Epoch", "Trained", "train"]
 
@@ -111,6 +111,8 @@ def train(
     clip: Any = None,
     dropout: Any = 0.0,
     augment: Any = 0.0,
+    augment_by: str = "number",
+    augment_empty: bool = True,
     units: Sequence[int] | None = None,
     tol: float = 1e-4,
     n_iter_no_change: float = 10,
@@ -152,8 +154,12 @@ def train(
     dropout : float
         Handed to the network.
     augment : float
-        The share of the rows of a batch that lose each unit with a probability u ~ U(0, 1) of
-        their own.
+        The share of the rows of a batch that get extra gaps.
+    augment_by : {"number", "subset"}
+        Whether every number of units lost is equally likely, such a row losing each unit with a
+        probability u ~ U(0, 1) of its own, or every subset, each unit lost with probability 1/2.
+    augment_empty : bool
+        Whether all units may be lost. If not, it is the same law, given that one is kept.
     units : sequence of p int, optional
         The unit each column is lost with; by default every column is one.
     tol, n_iter_no_change
@@ -169,7 +175,7 @@ def train(
     Trained
         Ctrl-C returns what was reached so far, with a warning.
     """
-    n_replicas = _check(data, params, rngs, solver=solver, schedule=schedule)
+    n_replicas = _check(data, params, rngs, solver=solver, schedule=schedule, augment_by=augment_by)
     numbers = {
         "learning_rate": learning_rate,
         "momentum": momentum,
@@ -197,6 +203,8 @@ def train(
         shapes=tuple((name, np.shape(a)[1:]) for name, a in params.items()),
         width=0,
     )
+    if plan.units is not None:
+        plan = plan._replace(law=(augment_by, bool(augment_empty)))
     longest = max(len(rows) for rows in data.rows)
     batches = Batches(data.rows, min(batch_size, max(PLACES, bucket(longest))))
     val_batches = val_steps = None
@@ -315,11 +323,13 @@ def _check(
     *,
     solver: str,
     schedule: str,
+    augment_by: str,
 ) -> int:
     """The number of replicas, if all is well."""
     for name, value, allowed in (
         ("solver", solver, SOLVERS),
         ("schedule", schedule, RATES),
+        ("augment_by", augment_by, LAWS),
     ):
         if value not in allowed:
             raise ValueError(f"`{name}` must be one of {allowed}. Received: {name}={value!r}")

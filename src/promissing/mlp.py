@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from numpy.typing import NDArray
 
 from promissing import _core
 from promissing._estimator import NanEstimator
 from promissing._networks.mlp import MLP
-from promissing._targets import (
-    Classes,
-    Numbers,
-    check_classes,
-    check_numbers,
-    make_classes,
-    make_numbers,
-)
+from promissing._tasks import NanClassifier, NanRegressor
 
 __all__ = ["NanMLPClassifier", "NanMLPRegressor"]
 
@@ -132,7 +124,7 @@ class _NanMLP(NanEstimator):
         )
 
 
-class NanMLPClassifier(ClassifierMixin, _NanMLP):
+class NanMLPClassifier(NanClassifier, _NanMLP):
     """A multi-layer perceptron classifier for tables with gaps, categories and text.
 
     What is missing is pruned inside the first layer; nothing is imputed. Change one word in code
@@ -283,67 +275,8 @@ class NanMLPClassifier(ClassifierMixin, _NanMLP):
         )
         self.class_weight = class_weight
 
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Go over the given rows once, at a constant rate.
 
-        The first call needs all `classes`, and settles the encoding.
-        """
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                "`class_weight` 'balanced' needs all rows at once. For partial_fit pass a dict."
-            )
-        if not hasattr(self, "params_"):
-            if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit.")
-        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
-            raise ValueError(
-                f"`classes={np.asarray(classes).tolist()}` is not the same as on last call to "
-                f"partial_fit, was: {self.classes_.tolist()}"
-            )
-        return self._partial_fit(X, y, sample_weight, classes)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The probability of every class (n, K), or of every label; the mean of the members."""
-        return np.asarray(self._members(X).mean(axis=0))
-
-    def predict(self, X: Any) -> Array:
-        """The most probable class of every row, or the labels more probable than not."""
-        proba = self.predict_proba(X)
-        return np.asarray(self._target.decide(proba))
-
-    def spread(self, X: Any) -> NDArray[np.float64]:
-        """How far the members lie apart: the standard deviation of their probabilities (n, K)."""
-        return np.asarray(self._members(X).std(axis=0))
-
-    def _members(self, X: Any) -> Array:
-        outputs = self._outputs(X)
-        return np.asarray(self._target.proba(outputs))
-
-    def _check_y(self, y: Any) -> Array:
-        return check_classes(y, self)
-
-    def _make_target(self, y: Array, weight: Array, classes: Any) -> Classes:
-        return make_classes(
-            y,
-            weight,
-            declared=classes,
-            class_weight=self.class_weight,
-            estimator=type(self).__name__,
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
-
-class NanMLPRegressor(RegressorMixin, _NanMLP):
+class NanMLPRegressor(NanRegressor, _NanMLP):
     """A multi-layer perceptron regressor for tables with gaps, categories and text.
 
     What is missing is pruned inside the first layer; nothing is imputed. Change one word in code
@@ -377,30 +310,3 @@ neutralizers_, n_features_in_, feature_names_in_, n_outputs_
     >>> bool(model.score(X, y) > 0.85)
     True
     """
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Go over the given rows once, at a constant rate; the first call settles the encoding."""
-        return self._partial_fit(X, y, sample_weight)
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """The predicted targets, (n,) or (n, k): the mean of the members."""
-        return np.asarray(self._members(X).mean(axis=0))
-
-    def spread(self, X: Any) -> NDArray[np.float64]:
-        """How far the members lie apart: the standard deviation of their predictions."""
-        return np.asarray(self._members(X).std(axis=0))
-
-    def _members(self, X: Any) -> Array:
-        outputs = self._outputs(X)
-        return np.asarray(self._target.decode(outputs))
-
-    def _check_y(self, y: Any) -> Array:
-        return np.asarray(check_numbers(y, self))
-
-    def _make_target(self, y: Array, weight: Array, classes: Any) -> Numbers:
-        return make_numbers(y, weight)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

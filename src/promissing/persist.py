@@ -31,8 +31,12 @@ __all__ = ["FORMAT", "load", "save"]
 
 FORMAT = 1  # Raised when a file could no longer be read by older versions.
 _KEY = "promissing"
-_HOME = {"NanMLPClassifier": "promissing.mlp", "NanMLPRegressor": "promissing.mlp"}
-_FACTS = ("loss_curve_", "validation_loss_curve_", "loss_", "best_loss_", "n_iter_", "n_outputs_")
+_HOME = {
+    "NanFusionClassifier": "promissing.fusion",
+    "NanFusionRegressor": "promissing.fusion",
+    "NanMLPClassifier": "promissing.mlp",
+    "NanMLPRegressor": "promissing.mlp",
+}
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -64,10 +68,10 @@ def save(model: Any, path: str | Path) -> None:
         "version": promissing.__version__,
         "class": type(model).__name__,
         "network": asdict(model._network),
-        "params": {k: _to_json(v, k) for k, v in model.get_params(deep=False).items()},
+        "params": {k: _to_json(v, k) for k, v in model._storable_params().items()},
         "encoder": meta,
         "target": told,
-        "facts": {name: getattr(model, name) for name in _FACTS},
+        "facts": {name: getattr(model, name) for name in model._facts},
     }
     path = Path(path)
     if not path.parent.is_dir():
@@ -151,7 +155,7 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
         if len(labels) < 2 or (labels[:-1] >= labels[1:]).any():
             raise ValueError("the classes are not in order")
         weights = arrays.get("class_weights")
-        model._target = Classes(labels, bool(told["multilabel"]), weights)
+        model._target = model._classes_type(labels, bool(told["multilabel"]), weights)
         model.classes_ = labels
     else:
         model._target = Numbers(arrays["mean"], arrays["scale"], bool(told["flat"]))
@@ -173,8 +177,9 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
     model.prior_ = tensors["prior"]
     if model.prior_.shape != (len(labels) if is_classifier(model) else outputs,):
         raise ValueError(f"the prior has the shape {model.prior_.shape}")
-    for name in _FACTS:
+    for name in model._facts:
         setattr(model, name, document["facts"][name])
+    model._restored()
     model._begin_anew()
     return model
 

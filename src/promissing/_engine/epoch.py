@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     units: tuple[int, ...] | None
     shapes: Shapes
     width: int
+    law: tuple[str, bool] = ("number", True)  # See `_lose`.
 
 
 class Table(NamedTuple):
@@ -148,7 +149,7 @@ def run_epoch(
         def train(i: Any, carry: Any) -> Any:
             return lift(partial(_train_step, network, plan, table, clock, i))(ids, mine, carry)
 
-        lost = lift(partial(_lose, plan, jnp.int32(0)))(mine)
+        lost = lift(partial(_lose, plan, jnp.int32(0), law=plan.law))(mine)
         start = (old.params, old.opt, (zero, zero), lost)
         params, opt, sums, _ = lax.fori_loop(0, jnp.max(mine.steps), train, start)
         train_loss, val_loss, best = _mean(*sums), jnp.full_like(zero, jnp.nan), None
@@ -216,7 +217,8 @@ def _train_step(
     params, opt = _choose(total > 0, new, (params, opt))
     # The gaps are drawn a step ahead: as part of the state they are computed once, and not again
     # wherever x is used.
-    return params, opt, (sums[0] + loss * total, sums[1] + total), _lose(plan, i + 1, mine)
+    lost = _lose(plan, i + 1, mine, law=plan.law)
+    return params, opt, (sums[0] + loss * total, sums[1] + total), lost
 
 
 def _val_step(
@@ -249,17 +251,33 @@ def _batch(table: Table, number: Any, rows: Any) -> tuple[Any, Any, Any]:
     return x, y, jnp.where(rows >= 0, weights, np.float32(0))
 
 
-def _lose(plan: Plan, i: Any, mine: Any) -> Any:
+def _lose(plan: Plan, i: Any, mine: Any, law: tuple[str, bool] = ("number", True)) -> Any:
     """Which units (B, U) the rows of step i lose: features, or modalities.
 
-    A share of the rows loses each unit with a probability of the row's own, u ~ U(0, 1).
+    A share of the rows draws what to lose. By "number", a row loses each unit with a probability of
+    its own, u ~ U(0, 1), so that all numbers from 0 to U are equally likely, and all sets of one
+    number; by "subset", with probability 1/2, so that all subsets are. The second part of the law
+    says whether all of them may go. If not, what is drawn has the same law, given that not all go.
     """
     if plan.units is None:
         return None
-    n = mine.batches.shape[-1]
+    by, all_may_go = law
+    n, n_units = mine.batches.shape[-1], max(plan.units) + 1
     uniform = Uniform(~mine.key, i)  # Other numbers than those of dropout.
     chosen = uniform((n, 1)) < mine.hyper["augment"]
-    return chosen & (uniform((n, max(plan.units) + 1)) < uniform((n, 1)))
+    draws = uniform((n, n_units))
+    lost = draws < (uniform((n, 1)) if by == "number" else 0.5)
+    if not all_may_go:
+        units = jnp.arange(n_units)
+        if by == "number":
+            # One unit at random is not at stake: 0 to U - 1 of the others, equally often.
+            lost &= units != jnp.floor(uniform((n, 1)) * n_units)
+        else:
+            # The first unit to be kept: one half, a quarter, ..., given that there is one.
+            first = jnp.floor(-jnp.log2(1 - uniform((n, 1)) * (1 - 2.0**-n_units)))
+            first = jnp.minimum(first, n_units - 1)  # Rounding.
+            lost = (units < first) | (lost & (units > first))
+    return chosen & lost
 
 
 def _mean(total: Any, weight: Any) -> Any:

@@ -1,0 +1,121 @@
+"""What all classifiers of this package do, and all regressors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from promissing._estimator import NanEstimator
+from promissing._targets import (
+    Classes,
+    Numbers,
+    check_classes,
+    check_numbers,
+    make_classes,
+    make_numbers,
+)
+
+__all__ = ["NanClassifier", "NanRegressor"]
+
+Array = NDArray[Any]
+
+
+class NanClassifier(ClassifierMixin, NanEstimator):
+    """Base of the classifiers."""
+
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Go over the given rows once, at a constant rate.
+
+        The first call needs all `classes`, and settles the encoding.
+        """
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "`class_weight` 'balanced' needs all rows at once. For partial_fit pass a dict."
+            )
+        if not hasattr(self, "params_"):
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+            raise ValueError(
+                f"`classes={np.asarray(classes).tolist()}` is not the same as on last call to "
+                f"partial_fit, was: {self.classes_.tolist()}"
+            )
+        return self._partial_fit(X, y, sample_weight, classes)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The probability of every class (n, K), or of every label; the mean of the members."""
+        return np.asarray(self._members(X).mean(axis=0))
+
+    def predict(self, X: Any) -> Array:
+        """The most probable class of every row, or the labels more probable than not."""
+        proba = self.predict_proba(X)
+        return np.asarray(self._target.decide(proba))
+
+    def spread(self, X: Any) -> NDArray[np.float64]:
+        """How far the members lie apart: the standard deviation of their probabilities (n, K)."""
+        return np.asarray(self._members(X).std(axis=0))
+
+    def _members(self, X: Any, network: Any = None) -> Array:
+        outputs = self._outputs(X, network)
+        return np.asarray(self._target.proba(outputs))
+
+    def _check_y(self, y: Any) -> Array:
+        return check_classes(y, self)
+
+    def _make_target(self, y: Array, weight: Array, classes: Any) -> Classes:
+        made = make_classes(
+            y,
+            weight,
+            declared=classes,
+            class_weight=self.class_weight,
+            estimator=type(self).__name__,
+        )
+        return self._classes_type(made.labels, made.multilabel, made.class_weights)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class NanRegressor(RegressorMixin, NanEstimator):
+    """Base of the regressors."""
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Go over the given rows once, at a constant rate; the first call settles the encoding."""
+        return self._partial_fit(X, y, sample_weight)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The predicted targets, (n,) or (n, k): the mean of the members."""
+        return np.asarray(self._members(X).mean(axis=0))
+
+    def spread(self, X: Any) -> NDArray[np.float64]:
+        """How far the members lie apart: the standard deviation of their predictions."""
+        return np.asarray(self._members(X).std(axis=0))
+
+    def _members(self, X: Any, network: Any = None) -> Array:
+        outputs = self._outputs(X, network)
+        return np.asarray(self._target.decode(outputs))
+
+    def _check_y(self, y: Any) -> Array:
+        return np.asarray(check_numbers(y, self))
+
+    def _make_target(self, y: Array, weight: Array, classes: Any) -> Numbers:
+        return make_numbers(y, weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
