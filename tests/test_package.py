@@ -67,7 +67,19 @@ def test_every_public_name_is_there():
 
 @pytest.mark.parametrize(
     "name",
-    ["checks._layers", "checks._estimators", "jax", "mlp", "persist", "pruner", "tables", "torch"],
+    [
+        "checks._layers",
+        "checks._estimators",
+        "displays",
+        "gain",
+        "jax",
+        "mlp",
+        "persist",
+        "pruner",
+        "strategies",
+        "tables",
+        "torch",
+    ],
 )
 def test_examples_in_docstrings(name):
     module = importlib.import_module(f"promissing.{name}")
@@ -76,7 +88,7 @@ def test_examples_in_docstrings(name):
     assert not result.failed
 
 
-DOCUMENTS = ("README.md", "docs/estimators.md", "docs/layers.md", "docs/missingness.md")
+DOCUMENTS = ("README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/*.md"))))
 
 
 def code_blocks(document):

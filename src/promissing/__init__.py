@@ -1,6 +1,7 @@
 """Neural networks that learn from tables with holes.
 
-Estimators: `NanMLPClassifier`, `NanMLPRegressor`. Layers: `promissing.keras`, `promissing.torch`,
+Estimators: `NanMLPClassifier`, `NanMLPRegressor`, and `NanFusionClassifier`, `NanFusionRegressor`
+for tables of several modalities. Layers: `promissing.keras`, `promissing.torch`,
 `promissing.jax`. Importing this package imports none of them, nor anything else: names are loaded
 on first use.
 """
@@ -9,6 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from promissing.fusion import NanFusionClassifier as NanFusionClassifier
+    from promissing.fusion import NanFusionRegressor as NanFusionRegressor
+    from promissing.gain import GAINImputer as GAINImputer
     from promissing.mlp import NanMLPClassifier as NanMLPClassifier
     from promissing.mlp import NanMLPRegressor as NanMLPRegressor
     from promissing.persist import load as load
@@ -18,14 +22,31 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "GAINImputer": "promissing.gain",
+    "NanFusionClassifier": "promissing.fusion",
+    "NanFusionRegressor": "promissing.fusion",
     "NanMLPClassifier": "promissing.mlp",
     "NanMLPRegressor": "promissing.mlp",
     "Pruner": "promissing.pruner",
     "TableEncoder": "promissing.tables",
     "load": "promissing.persist",
 }
-_MODULES = ("checks", "jax", "keras", "missingness", "torch")
+_MODULES = (
+    "checks",
+    "datasets",
+    "explain",
+    "experiments",
+    "jax",
+    "keras",
+    "knowing",
+    "missingness",
+    "strategies",
+    "torch",
+)
 __all__ = [
+    "GAINImputer",
+    "NanFusionClassifier",
+    "NanFusionRegressor",
     "NanMLPClassifier",
     "NanMLPRegressor",
     "Pruner",

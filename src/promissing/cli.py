@@ -1,0 +1,221 @@
+"""The command line. Commands import what they need when they run, so that help is instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from promissing import __version__
+
+__all__ = ["main"]
+
+
+class BadInput(click.ClickException):
+    """What the user gave cannot be used: one line, exit code 2."""
+
+    exit_code = 2
+
+
+class Listed(click.ParamType[Any]):
+    """Values separated by commas."""
+
+    def __init__(self, kind: Callable[[str], Any], name: str) -> None:
+        self.kind = kind
+        self.name = f"{name},..."
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Split the text and convert its parts."""
+        if not isinstance(value, str):
+            return value
+        parts = [part.strip() for part in value.split(",") if part.strip()]
+        try:
+            return tuple(self.kind(part) for part in parts)
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers separated by commas.", param, ctx)
+
+
+NAMED, NUMBERS = Listed(str, "name"), Listed(float, "number")
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Bad input ends with one line and exit code 2, a run that failed with one line and 1."""
+    try:
+        yield
+    except (ValueError, ImportError) as error:
+        raise BadInput(_one_line(error)) from error
+    except (RuntimeError, OSError) as error:
+        raise click.ClickException(_one_line(error)) from error
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="promissing")
+def main() -> None:
+    """Neural networks that learn from tables with holes."""
+
+
+@main.group()
+def experiment() -> None:
+    """Run a study of the paper, resumably, and write its tables and figures."""
+
+
+def _run_options(command: Any) -> Any:
+    """The options every study has."""
+    for option in (
+        click.option("--jobs", type=click.IntRange(min=1), help="Worker processes [all cores]."),
+        click.option("--resume", is_flag=True, help="Go on with the results in --out."),
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            required=True,
+            help="Directory for results.sqlite, tables and figures.",
+        ),
+        click.option("--seed", type=int, default=0, show_default=True),
+    ):
+        command = option(command)
+    return command
+
+
+@experiment.command()
+@click.option("--repetitions", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--mechanisms", type=NAMED, help="mcar,mar,mnar by default.")
+@click.option("--ratios", type=NUMBERS, help="Shares of one column; 0.3,0.5 by default.")
+@click.option("--strategies", type=NAMED, help="All but the other boosters by default.")
+@click.option("--epochs", type=click.IntRange(min=1), default=400, show_default=True)
+@_run_options
+def simulation(out: Path, mechanisms: Any, ratios: Any, strategies: Any, **settings: Any) -> None:
+    """XOR with gaps: learning curves, biases, and what a gap is taken for."""
+    with _clear_errors():
+        from promissing.experiments import simulation as study
+        from promissing.experiments.simulation_report import report
+
+        summary = study.run_study(
+            out,
+            mechanisms=study.MECHANISMS if mechanisms is None else mechanisms,
+            ratios=study.RATIOS if ratios is None else ratios,
+            names=study.STRATEGIES if strategies is None else strategies,
+            **settings,
+        )
+        _conclude(summary, out, report)
+
+
+@experiment.command()
+@click.option("--tables", type=NAMED, help="cohort (generated), and tables of --data [cohort].")
+@click.option("--strategies", type=NAMED, help="All of the study by default.")
+@click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True)
+@click.option("--repetitions", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--orders", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--epochs", type=click.IntRange(min=1), default=200, show_default=True)
+@click.option(
+    "--fresh",
+    type=click.IntRange(min=100),
+    default=20_000,
+    show_default=True,
+    help="Freshly generated patients to judge calibration by.",
+)
+@click.option("--data", type=click.Path(path_type=Path), help="Directory with an index.json.")
+@_run_options
+def clinical(out: Path, tables: Any, strategies: Any, **settings: Any) -> None:
+    """Many modalities: scores, fading predictions, calibration, and why."""
+    with _clear_errors():
+        from promissing.experiments import clinical as study
+        from promissing.experiments.clinical_report import report
+
+        summary = study.run_study(
+            out,
+            tables=(study.COHORT,) if tables is None else tables,
+            names=study.STRATEGIES if strategies is None else strategies,
+            **settings,
+        )
+        _conclude(summary, out, report)
+
+
+@experiment.command()
+@click.option("--tables", type=NAMED, help="All that --data has, but the paper's exclusions.")
+@click.option("--strategies", type=NAMED, help="All but the other boosters by default.")
+@click.option("--mechanisms", type=NAMED, help="mcar,mar,mnar by default.")
+@click.option("--ratios", type=NUMBERS, help="Shares of values; 0.1,0.25,0.5,0.9 by default.")
+@click.option("--repetitions", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option(
+    "--grid/--no-grid", default=True, show_default=True, help="Gaps in several columns too (MCAR)."
+)
+@click.option(
+    "--grid-repetitions", type=click.IntRange(min=1), help="Of the grid [as the rest, at most 10]."
+)
+@click.option("--max-rows", type=click.IntRange(min=20), help="Rows of a table [all].")
+@click.option("--epochs", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--data", type=click.Path(path_type=Path), help="Directory with an index.json.")
+@click.option("--estimate", is_flag=True, help="Only say how long it will take.")
+@_run_options
+def openml(
+    out: Path,
+    mechanisms: Any,
+    ratios: Any,
+    strategies: Any,
+    estimate: bool,
+    resume: bool,
+    **settings: Any,
+) -> None:
+    """The paper's benchmark on real tables: what gaps cost, for every strategy."""
+    with _clear_errors():
+        from promissing.experiments import openml as study
+        from promissing.experiments.openml_report import report
+
+        settings |= {
+            "mechanisms": study.MECHANISMS if mechanisms is None else mechanisms,
+            "ratios": study.RATIOS if ratios is None else ratios,
+            "names": study.STRATEGIES if strategies is None else strategies,
+        }
+        if estimate:
+            click.echo(str(study.estimate(**settings)))
+            return
+        _conclude(study.run_study(out, resume=resume, **settings), out, report)
+
+
+def _command() -> str:
+    """The command that is running, as it was typed but for --resume and where data lie."""
+    context = click.get_current_context()
+    words = [context.command_path]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) != ParameterSource.COMMANDLINE or name == "resume":
+            continue
+        value = context.params[name]
+        if isinstance(value, bool):
+            words.append((parameter.opts if value else parameter.secondary_opts)[0])
+            continue
+        if isinstance(value, tuple):
+            value = ",".join(f"{one:g}" if isinstance(one, float) else one for one in value)
+        words += [parameter.opts[0], "DIR" if name == "data" else str(value)]
+    return " ".join(words)
+
+
+def _conclude(summary: Any, out: Path, report: Callable[[Path], None]) -> None:
+    """Say how a run ended, and write its report if all of it is there."""
+    for name, reason in summary.skipped.items():
+        click.echo(f"skipped {name}: {reason}", err=True)
+    for name, reason in summary.failed.items():
+        click.echo(f"failed {name}: {reason}", err=True)
+    if summary.interrupted:
+        raise click.ClickException(
+            "Interrupted. What was finished is kept; go on with the same command and --resume."
+        )
+    if summary.failed:
+        raise click.ClickException(
+            f"{len(summary.failed)} of {summary.n_batches} batches failed; the others are kept. "
+            "Try them again with the same command and --resume."
+        )
+    from promissing.experiments.tables import describe
+
+    report(out)
+    describe(out, _command())
+    click.echo(f"{summary.n_done_now} batches in {summary.seconds:.0f} s; see {out}")
