@@ -47,8 +47,8 @@ def _new_axes(n: int, width: float, height: float, axes: Any) -> tuple[Any, list
         return given[0].figure, given
     from matplotlib import pyplot as plt
 
-    columns = min(n, max(1, int(16 // width)))
-    rows = -(-n // columns)
+    rows = -(-n // max(1, int(16 // width)))
+    columns = -(-n // rows)  # As even as can be: four are two and two.
     fig, grid = plt.subplots(
         rows,
         columns,
@@ -374,12 +374,14 @@ class ModalityDecisionDisplay:
                            mfc=_FOR if seen else "white")  # fmt: skip
             panel.axvline(self.final[i], color=_INK, lw=1.2)
             said = f"all together: {self.final[i]:.2f}"
-            panel.annotate(said, (self.final[i], -0.7), (3, 0), textcoords="offset points",
+            high = self.final[i] > np.mean([v[i] for v in self.decisions.values()])
+            panel.annotate(said, (self.final[i], -0.7), (-3 if high else 3, 0),
+                           textcoords="offset points", ha="right" if high else "left",
                            fontsize=8, annotation_clip=False)  # fmt: skip
             panel.set_yticks(range(len(names)), [_label(name) for name in names])
             panel.set_ylim(len(names) - 0.4, -1.1)
             panel.set_title(f"{self.index[i]}")
-            panel.set_xlabel("its own decision (hollow: the modality is unknown)")
+            panel.set_xlabel("its own decision (hollow: it is unknown)")
             if min(map(np.min, self.decisions.values())) >= 0 and (
                 max(map(np.max, self.decisions.values())) <= 1
             ):

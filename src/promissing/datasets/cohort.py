@@ -69,7 +69,7 @@ MODALITIES = {
     "wellbeing":    _Modality( 0, 20,  0,  0,   16.0, 16.5, 15.5,   5,    3, -0.4),
 }
 # fmt: on
-SEED = 74  # A typical cohort: 67 % remit, and models score as they do on average.
+SEED = 74  # Picked as typical: 67 % remit, and a linear model scores about as on average.
 PATIENTS, COMPLETE, LACKING = 376, 17, 67  # Complete, and lacking a whole modality or several.
 _POPULATION = 2022  # One seed for what all cohorts share: how measures look and what they mean.
 _SPREAD = (

@@ -106,5 +106,5 @@ def _get(found: local.Entry | Table, entries: list[local.Entry] | None, home: Pl
         return local.read(found)
     if entries is None:
         return openml.fetch(found, home)
-    places = dict.fromkeys(str(entry.directory) for entry in entries)
+    places = dict.fromkeys(repr(str(entry.directory)) for entry in entries)
     raise DatasetError(f"Table {found.slug!r} is not in {' or '.join(places)}.")

@@ -45,7 +45,8 @@ def _fetch(table: Table, data_home: str | os.PathLike[str] | None) -> tuple[Any,
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             # The other parser fails on labels that are numbers with pandas 3.1, and then deletes
-            # the file from the cache (scikit-learn/scikit-learn#34892). This one is no slower.
+            # the file from the cache (scikit-learn/scikit-learn#34892). This one takes 2 s for a
+            # table as large as the largest.
             bunch = fetch_openml(
                 data_id=table.openml_id, data_home=data_home, as_frame=True, parser="liac-arff"
             )
