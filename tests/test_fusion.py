@@ -164,16 +164,20 @@ def test_a_row_without_anything_known_has_nothing_to_drop():
 
 
 def test_dropout_makes_inputs_unknown_or_zero():
-    rng = np.random.default_rng(0)
+    draw = np.random.default_rng(0).random
     x = np.ones((4000, 7))
     x[:, 1] = np.nan
-    gone = np.isnan(network()._drop_input(x, 0.3, rng.random, np))
+    gone = np.isnan(network()._drops(x, 0.3, draw, np)[0])
     assert (gone[:, 3] == gone[:, 4]).all()  # Two columns of one feature.
     np.testing.assert_allclose(gone.mean(axis=0)[[0, 2, 3, 5]], 0.3, atol=0.03)
-    zeros = network(input_dropout="zero")._drop_input(x, 0.3, rng.random, np)
+    zeros, others = network(input_dropout="zero")._drops(x, 0.3, draw, np)
     assert np.isnan(zeros[:, 1]).all()
-    assert not np.isnan(zeros[:, 0]).any()
     assert set(zeros[:, 0]) == {0.0, 1 / 0.7}
+    others = list(others)
+    assert [kept.shape[1] for kept in others] == [5, 9, 5]  # Before every other layer.
+    for kept in others:
+        np.testing.assert_allclose(kept.mean(), 1, atol=0.02)
+        assert set(kept.ravel()) == {0.0, 1 / 0.7}
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,7 @@ class Fusion:
         sizes = [self.n_features if unknown else self.n_columns]
         sizes += [neurons, neurons + decided, self.fusion_units]
         ends = np.cumsum(sizes)
-        draws = uniform((len(x), int(ends[-1])))  # All at once: it takes half as long to compile.
+        draws = uniform((len(x), int(ends[-1])))  # At once: a fifth less to compile.
         first = draws[:, : ends[0]] < dropout
         if not unknown:  # What is NaN stays it: it is multiplied.
             x = x * xp.where(first, 0.0, 1.0 / (1.0 - dropout))
