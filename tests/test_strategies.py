@@ -5,11 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import is_classifier, is_regressor
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import KNNImputer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from promissing import _rivals, strategies
+from promissing import _rivals, _wrappers, strategies
 from promissing.mlp import NanMLPClassifier
 
 SMALL = {"hidden_layer_sizes": (3,), "max_iter": 3}
@@ -161,6 +162,18 @@ def test_catboost_is_told_which_columns_are_text(monkeypatch):
     assert told["cat_features"] == ["2"]
     assert "missing" in set(told["X"]["2"])
     assert told["X"]["1"].isna().any()
+
+
+def test_a_model_that_takes_only_codes_gets_codes_and_labels_come_back():
+    class Codes(HistGradientBoostingClassifier):
+        def fit(self, X, y):
+            assert set(np.unique(y)) == {0, 1}
+            return super().fit(X, y)
+
+    X, y = frame()
+    model = _wrappers.CodedLabelsClassifier(Codes(max_iter=2)).fit(X[["whole"]], y)
+    assert set(model.predict(X[["whole"]])) <= {"yes", "no"}
+    assert list(model.classes_) == ["no", "yes"]
 
 
 # -------------------------------------------------------------------------------- neighbours

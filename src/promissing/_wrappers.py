@@ -24,6 +24,7 @@ from promissing._modalities import find_columns
 from promissing.tables import TableEncoder
 
 __all__ = [
+    "CodedLabelsClassifier",
     "CompleteCaseClassifier",
     "CompleteCaseRegressor",
     "CompleteFeaturesClassifier",
@@ -213,3 +214,20 @@ class FilledFusionClassifier(_Probable, _FilledFusion):
 
 class FilledFusionRegressor(RegressorMixin, _FilledFusion):
     """A fusion regressor behind an imputer."""
+
+
+class CodedLabelsClassifier(_Probable, _Wrapper):
+    """A classifier whose model takes no labels but 0, 1, ...: XGBoost's."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model on the places of the classes."""
+        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        self.estimator_ = clone(self.estimator).fit(X, codes)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predict for X (n, p)."""
+        return np.asarray(self.classes_[super().predict(X)])
+
+    def _whole(self, X: Any) -> Any:
+        return X

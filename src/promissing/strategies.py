@@ -289,6 +289,8 @@ def _trees(name: str, task: str, random_state: Any, verbose: bool) -> Any:
     if name == "catboost":
         wrapper = getattr(_wrappers, "TextCategories" + _SUFFIX[task])
         return make_pipeline(_rivals.CategoryFrame(as_text=True), wrapper(model))
+    if name == "xgboost" and task == "classification":
+        model = _wrappers.CodedLabelsClassifier(model)
     return make_pipeline(_rivals.CategoryFrame(), model)
 
 
