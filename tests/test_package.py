@@ -3,7 +3,6 @@
 import doctest
 import importlib
 import re
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +33,8 @@ def test_importing_it_takes_no_time():
         "import time, numpy; start = time.perf_counter(); import promissing; "
         "print(time.perf_counter() - start)"
     )
-    assert statistics.median(float(python(code).stdout) for _ in range(3)) < 0.1
+    # The least of a few: what else the machine does must not count.
+    assert min(float(python(code).stdout) for _ in range(3)) < 0.1
 
 
 def test_importing_it_sets_no_environment_variable():
