@@ -1,69 +1,20 @@
-"""The command line. Commands import what they need when they run, so that help is instant."""
+"""promissing experiment: the studies of the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from promissing import __version__
+from promissing.cli._common import NAMED, NUMBERS, clear_errors
 
-__all__ = ["main"]
-
-
-class BadInput(click.ClickException):
-    """What the user gave cannot be used: one line, exit code 2."""
-
-    exit_code = 2
+__all__ = ["experiment"]
 
 
-class Listed(click.ParamType[Any]):
-    """Values separated by commas."""
-
-    def __init__(self, kind: Callable[[str], Any], name: str) -> None:
-        self.kind = kind
-        self.name = f"{name},..."
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Split the text and convert its parts."""
-        if not isinstance(value, str):
-            return value
-        parts = [part.strip() for part in value.split(",") if part.strip()]
-        try:
-            return tuple(self.kind(part) for part in parts)
-        except ValueError:
-            self.fail(f"{value!r} is not a list of numbers separated by commas.", param, ctx)
-
-
-NAMED, NUMBERS = Listed(str, "name"), Listed(float, "number")
-
-
-@contextmanager
-def _clear_errors() -> Iterator[None]:
-    """Bad input ends with one line and exit code 2, a run that failed with one line and 1."""
-    try:
-        yield
-    except (ValueError, ImportError) as error:
-        raise BadInput(_one_line(error)) from error
-    except (RuntimeError, OSError) as error:
-        raise click.ClickException(_one_line(error)) from error
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="promissing")
-def main() -> None:
-    """Neural networks that learn from tables with holes."""
-
-
-@main.group()
+@click.group()
 def experiment() -> None:
     """Run a study of the paper, resumably, and write its tables and figures."""
 
@@ -94,7 +45,7 @@ def _run_options(command: Any) -> Any:
 @_run_options
 def simulation(out: Path, mechanisms: Any, ratios: Any, strategies: Any, **settings: Any) -> None:
     """XOR with gaps: learning curves, biases, and what a gap is taken for."""
-    with _clear_errors():
+    with clear_errors():
         from promissing.experiments import simulation as study
         from promissing.experiments.simulation_report import report
 
@@ -126,7 +77,7 @@ def simulation(out: Path, mechanisms: Any, ratios: Any, strategies: Any, **setti
 @_run_options
 def clinical(out: Path, tables: Any, strategies: Any, **settings: Any) -> None:
     """Many modalities: scores, fading predictions, calibration, and why."""
-    with _clear_errors():
+    with clear_errors():
         from promissing.experiments import clinical as study
         from promissing.experiments.clinical_report import report
 
@@ -166,7 +117,7 @@ def openml(
     **settings: Any,
 ) -> None:
     """The paper's benchmark on real tables: what gaps cost, for every strategy."""
-    with _clear_errors():
+    with clear_errors():
         from promissing.experiments import openml as study
         from promissing.experiments.openml_report import report
 
