@@ -202,7 +202,21 @@ def test_neighbours_with_gaps_everywhere_are_scikit_learns_up_to_a_cap():
     np.testing.assert_allclose(ours, KNNImputer().fit_transform(X))
     capped = _rivals.NeighborsImputer(max_rows=20, random_state=0).fit(X)
     assert not np.isnan(capped.transform(X)).any()
-    assert len(capped._general._fit_X) == 20
+    assert len(capped._donors.known) == 20
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("k", [1, 5])
+def test_neighbours_are_scikit_learns_where_few_know_a_value_or_nothing_is_shared(share, k):
+    rng = np.random.default_rng(3)
+    X, new = rng.normal(size=(300, 4)), rng.normal(size=(90, 4))
+    for table in (X, new):
+        table[rng.random(table.shape) < share] = np.nan
+    X[4:, 3] = np.nan  # Fewer than five know it.
+    new[0] = np.nan
+    ours, theirs = _rivals.NeighborsImputer(k).fit(X), KNNImputer(n_neighbors=k).fit(X)
+    for table in (X, new):
+        np.testing.assert_allclose(ours.transform(table), theirs.transform(table), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", [n for n in FILLERS if n != "gain"])

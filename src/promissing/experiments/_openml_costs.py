@@ -113,9 +113,8 @@ def _preparing(
         return "neighbors", 3e-6 * half * p
     if name == "knn":
         rows = 1 - (1 - ratio) ** columns
-        cells = min(ratio * columns, 9.0)
         pairs = 2 * half * min(half, NEIGHBOR_ROWS)
-        return "neighbors", pairs * (3e-8 * rows + 2.2e-8 * cells)
+        return "neighbors", pairs * rows * (1.2e-8 + 6e-10 * p)
     return "rest", 5e-8 * half * p
 
 
