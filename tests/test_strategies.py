@@ -212,7 +212,7 @@ def test_neighbours_are_scikit_learns_where_few_know_a_value_or_nothing_is_share
     X, new = rng.normal(size=(300, 4)), rng.normal(size=(90, 4))
     for table in (X, new):
         table[rng.random(table.shape) < share] = np.nan
-    X[:3, 3], X[3:, 3] = 1.0, np.nan  # Fewer than five know it.
+    X[:3, 3], X[3:, 3] = (0.1, 0.7, 1.9), np.nan  # Fewer than five know it.
     new[0] = np.nan
     ours, theirs = _rivals.NeighborsImputer(k).fit(X), KNNImputer(n_neighbors=k).fit(X)
     for table in (X, new):
