@@ -1,0 +1,287 @@
+"""Tables from files and back: CSV of any kind, Parquet, Excel, and the standard streams.
+
+What cannot be read is refused with a `FileError`, one line that says why and what to do. Files are
+written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from promissing._delimited import MISSING, FileError, read_csv, refuse_doubles, short, to_pandas
+
+__all__ = ["FileError", "check_target", "read_table", "write_table", "write_text"]
+
+_KINDS = {
+    **dict.fromkeys((".csv", ".txt", ".tsv", ".tab"), "csv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
+}
+_KNOWN = ".csv, .tsv, .txt (each also with .gz), .parquet or .xlsx"
+_TABS = (".tsv", ".tab")
+_MARKS = {b"\x1f\x8b": "gzip", b"PAR1": "parquet", b"PK\x03\x04": "excel"}
+
+
+def read_table(
+    source: str | Path,
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+    missing_values: Sequence[str] = (),
+    text: Collection[str] = (),
+) -> pd.DataFrame:
+    r"""Read a table from a file, or from standard input.
+
+    Parameters
+    ----------
+    source : str or Path
+        A CSV of any separator, perhaps gzipped, a TSV, Parquet or, with openpyxl, Excel, as its
+        suffix says; "-" is standard input, in any of these formats.
+    separator : str, optional
+        Of a CSV: one character, or "tab". By default found by itself.
+    encoding : str, optional
+        Of a CSV; UTF-8 by default, or what a byte order mark says.
+    missing_values : sequence of str, optional
+        What stands for missing beside an empty cell, NA, NaN, null and their kin, such as "?" or
+        "-999", which is a number too.
+    text : collection of str, optional
+        Columns of a CSV that are text even if all their cells look like numbers.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from promissing.files import read_table
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = path.write_text("age;ward\n34;north\n-1;?\n")
+    >>> read_table(path, missing_values=["?", "-1"])["age"].tolist()
+    [34.0, nan]
+    """
+    name, content = _open(source)
+    kind = content.kind
+    try:
+        if kind == "csv":
+            frame = read_csv(
+                name,
+                content.open,
+                separator="\t" if separator is None and content.tabs else separator,
+                encoding=encoding,
+                missing_values=missing_values,
+                text=text,
+            )
+        elif kind == "parquet":
+            frame = _read_parquet(name, content)
+        else:
+            frame = _read_excel(name, content)
+    except FileError:
+        raise
+    except (ValueError, OSError, EOFError) as error:
+        raise FileError(f"{name} cannot be read: {short(error)}") from error
+    if not frame.shape[1]:
+        raise FileError(f"{name} is empty: it has no columns.")
+    if not len(frame):
+        raise FileError(f"{name} is empty: it has a header and no rows.")
+    refuse_doubles(name, list(frame.columns))
+    return _without(frame, missing_values)
+
+
+def check_target(target: str | Path, suffixes: Collection[str] | None = None) -> None:
+    """Refuse a file that could not be written, before any work is done for it."""
+    if str(target) == "-":
+        return
+    path = Path(target)
+    if path.is_dir():
+        raise FileError(f"{path} is a directory. Give the name of a file.")
+    if not path.parent.is_dir():
+        raise FileError(f"There is no directory {path.parent} to write {path.name} in.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise FileError(f"{path} cannot be written: permission denied.")
+    if suffixes is None:
+        _kind_of(path)
+    elif path.suffix.lower() not in suffixes and not _is_special(path):
+        known = ", ".join(suffixes)
+        raise FileError(f"{path} has an unknown suffix {path.suffix!r}. Known: {known}.")
+
+
+def write_table(frame: pd.DataFrame, target: str | Path) -> None:
+    """Write a table as its suffix says, whole or not at all; "-" is CSV on standard output."""
+    if str(target) == "-":
+        frame.to_csv(sys.stdout, index=False)
+        sys.stdout.flush()
+        return
+    check_target(target)
+    path = Path(target)
+    kind = _kind_of(path)
+    with _draft(path) as draft:
+        if kind == "parquet":
+            frame.to_parquet(draft, index=False)
+        elif kind == "excel":
+            with _needs_openpyxl(path.name), pd.ExcelWriter(draft, engine="openpyxl") as book:
+                frame.to_excel(book, index=False)
+        else:
+            zipped = path.suffix.lower() == ".gz"
+            tab = (Path(path.stem) if zipped else path).suffix.lower() in _TABS
+            options: Any = {"index": False, "sep": "\t" if tab else ","}
+            # No time stamp, so that the same table is the same file.
+            how: Any = {"method": "gzip", "mtime": 0} if zipped else None
+            frame.to_csv(draft, compression=how, **options)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text, whole or not at all; "-" is standard output."""
+    if str(path) == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileError(f"There is no directory {path.parent} to write {path.name} in.")
+    if path.is_dir():
+        raise FileError(f"{path} is a directory. Give the name of a file.")
+    with _draft(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+class _Content:
+    """What is in a file or came from standard input, readable more than once."""
+
+    def __init__(self, origin: Path | bytes, kind: str, *, zipped: bool, tabs: bool) -> None:
+        self.origin, self.kind, self.zipped, self.tabs = origin, kind, zipped, tabs
+
+    def open(self) -> Any:
+        raw: Any = io.BytesIO(self.origin) if isinstance(self.origin, bytes) else self.origin
+        if self.zipped:
+            return gzip.open(raw, "rb")
+        return raw if isinstance(raw, io.BytesIO) else open(raw, "rb")
+
+
+def _open(source: str | Path) -> tuple[str, _Content]:
+    path = Path(source)
+    if str(source) == "-" or _is_special(path):  # A pipe can be read once only.
+        data = sys.stdin.buffer.read() if str(source) == "-" else path.read_bytes()
+        mark = next((what for start, what in _MARKS.items() if data.startswith(start)), "csv")
+        kind = "csv" if mark == "gzip" else mark
+        name = "Standard input" if str(source) == "-" else str(path)
+        return name, _Content(data, kind, zipped=mark == "gzip", tabs=False)
+    if path.is_dir():
+        raise FileError(f"{path} is a directory, not a table.")
+    if not path.exists():
+        raise FileError(f"There is no file {path}.{_nearby(path)}")
+    zipped = path.suffix.lower() == ".gz"
+    tabs = (Path(path.stem) if zipped else path).suffix.lower() in _TABS
+    return str(path), _Content(path, _kind_of(path), zipped=zipped, tabs=tabs)
+
+
+def _kind_of(path: Path) -> str:
+    """The format a file has by its suffix."""
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        suffix = Path(path.stem).suffix.lower()
+        if _KINDS.get(suffix, "csv") != "csv":
+            suffix = ".gz"
+    if _is_special(path):
+        return "csv"
+    if suffix not in _KINDS:
+        raise FileError(
+            f"{path} has {f'an unknown suffix {suffix!r}' if suffix else 'no suffix'}. "
+            f"Known: {_KNOWN}."
+        )
+    return _KINDS[suffix]
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is there and no ordinary file, as /dev/null or a named pipe."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _nearby(path: Path) -> str:
+    there = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    found = get_close_matches(path.name, there, n=1)
+    return f" Did you mean {path.parent / found[0]}?" if found else ""
+
+
+def _read_parquet(name: str, content: _Content) -> pd.DataFrame:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with content.open() as file:
+        try:
+            table = parquet.read_table(pa.PythonFile(file))
+        except pa.ArrowInvalid as error:
+            raise FileError(f"{name} is not Parquet, or is damaged: {short(error)}") from error
+    for field in table.schema:
+        if pa.types.is_nested(field.type):
+            raise FileError(
+                f"{name}: column {field.name!r} holds {field.type}. Spread it over columns of its "
+                "own, or turn it into text."
+            )
+    index = [c for c in table.column_names if re.fullmatch(r"__index_level_\d+__", c)]
+    refuse_doubles(name, table.column_names)
+    return to_pandas(table.drop_columns(index))
+
+
+def _read_excel(name: str, content: _Content) -> pd.DataFrame:
+    with content.open() as file, _needs_openpyxl(name):
+        header = pd.read_excel(file, header=None, nrows=1)
+        refuse_doubles(name, [str(c) for c in header.iloc[:1].to_numpy().ravel() if pd.notna(c)])
+        file.seek(0)
+        frame = pd.read_excel(file, na_values=list(MISSING))
+    return frame.rename(columns=str).convert_dtypes(
+        convert_string=False, convert_integer=False, convert_floating=False
+    )
+
+
+@contextlib.contextmanager
+def _needs_openpyxl(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise FileError(
+            f"{name} is an Excel file, which needs openpyxl: `pip install openpyxl`, or save it "
+            "as CSV."
+        ) from error
+
+
+def _without(frame: pd.DataFrame, missing_values: Sequence[str]) -> pd.DataFrame:
+    """The frame in which these values are missing, as text or as the number they spell."""
+    words = [str(value) for value in missing_values]
+    if not words:
+        return frame
+    numbers = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").dropna().tolist()
+    for column in frame:
+        kind = frame[column].dtype.kind
+        hit = frame[column].isin(numbers if kind in "iuf" else [] if kind in "bmM" else words)
+        if hit.any():
+            frame[column] = frame[column].mask(hit)
+    return frame
+
+
+@contextlib.contextmanager
+def _draft(path: Path) -> Iterator[Path]:
+    """A file to write to, which takes its place only once it is whole."""
+    if _is_special(path):  # /dev/null and its kin are written to, never replaced.
+        yield path
+        return
+    path = path.resolve()  # What a link points to is replaced, not the link.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        mask = os.umask(0)
+        os.umask(mask)
+        draft.chmod(0o666 & ~mask)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
