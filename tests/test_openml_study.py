@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from killing import kill_and_resume
 
 from promissing.experiments import _openml_tasks as tasks
 from promissing.experiments import openml, openml_report, store
@@ -232,6 +233,29 @@ def test_more_repetitions_leave_the_first_as_it_was(data, tmp_path):
     left = ["value", "seconds"]
     pd.testing.assert_frame_equal(one.drop(columns=left), two.drop(columns=left))
     np.testing.assert_allclose(one["value"], two["value"], atol=1e-3)
+
+
+def test_every_strategy_takes_part(data, tmp_path):
+    names = ("complete-case", "drop-features", "knn", "iterative", "gain", "mean+share")
+    names += ("mean+indicator", "mpromissing", "fpromissing")
+    openml.run_study(
+        tmp_path, data=data, tables=["yesno"], names=names, mechanisms=("mar",), **QUICK
+    )
+    found = store.read(tmp_path / "results.sqlite")
+    with_gaps = found[found["mechanism"] != tasks.COMPLETE]
+    assert set(with_gaps["strategy"]) == set(names)
+    assert with_gaps["value"].between(0, 1).all()
+    assert (with_gaps["seconds"] > 0).all()
+
+
+def test_a_killed_study_goes_on_where_it_was_with_nothing_done_twice(data, tmp_path):
+    chosen = {"names": ("mean", "promissing"), "mechanisms": ("mcar",), "grid": False}
+    openml.run_study(tmp_path / "whole", data=data, **chosen, **QUICK)
+    arguments = ["openml", "--data", data, "--strategies", "mean,promissing", "--mechanisms"]
+    arguments += ["mcar", "--no-grid", "--epochs", 2, "--repetitions", 1, "--ratios", 0.25]
+    kill_and_resume([*arguments, "--jobs", 2], tmp_path / "killed")
+    one, two = (store.read(tmp_path / name / "results.sqlite") for name in ("whole", "killed"))
+    pd.testing.assert_frame_equal(one.drop(columns="seconds"), two.drop(columns="seconds"))
 
 
 def test_what_cannot_be_had_or_read_is_named_and_the_rest_goes_on(data, tmp_path):

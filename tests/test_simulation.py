@@ -1,14 +1,12 @@
-import os
-import signal
 import sqlite3
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from killing import kill_and_resume
 from scipy.stats import ranksums
 from sklearn.metrics import roc_auc_score
 
@@ -194,30 +192,10 @@ def test_a_foreign_results_file_and_a_bad_directory_are_refused(tmp_path):
 
 
 def test_a_killed_study_goes_on_where_it_was(tmp_path):
-    command = [sys.executable, "-m", "promissing", "experiment", "simulation", "--repetitions", "1",
-               "--epochs", "2", "--strategies", "mean,promissing", "--jobs", "2"]  # fmt: skip
-
-    def finished(out):
-        if not (out / "results.sqlite").exists():
-            return 0
-        with sqlite3.connect(out / "results.sqlite", timeout=30) as connection:
-            try:
-                return connection.execute("select count(*) from batches").fetchone()[0]
-            except sqlite3.OperationalError:  # Not yet made.
-                return 0
-
+    arguments = ["simulation", "--repetitions", "1", "--epochs", "2", "--jobs", "2"]
+    arguments += ["--strategies", "mean,promissing"]
+    command = [sys.executable, "-m", "promissing", "experiment", *arguments]
     subprocess.run([*command, "--out", tmp_path / "whole"], check=True, capture_output=True)
-    killed = tmp_path / "killed"
-    process = subprocess.Popen(
-        [*command, "--out", killed], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 120
-    while finished(killed) == 0 and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    before = finished(killed)
-    assert before > 0
-    subprocess.run([*command, "--out", killed, "--resume"], check=True, capture_output=True)
+    kill_and_resume(arguments, tmp_path / "killed")
     one, two = (store.read(tmp_path / name / "results.sqlite") for name in ("whole", "killed"))
     pd.testing.assert_frame_equal(one.drop(columns="seconds"), two.drop(columns="seconds"))

@@ -31,8 +31,7 @@ class _Donors:
         self.values = np.where(self.known, rows, 0.0)
         count = self.known.sum(axis=0)
         self.means = self.values.sum(axis=0) / np.maximum(count, 1)
-        share = count[count > 0].min(initial=len(rows)) / len(rows)
-        self.share = max(share, 1 / len(rows))
+        self.shares = np.maximum(count, 1) / len(rows)
 
     def distances(self, X: Array, known: Array) -> Array:
         """Mean squares of the differences where both are known; infinite where none is."""
@@ -52,23 +51,26 @@ class _Donors:
         """X with every gap filled with the mean of its k nearest donors."""
         known = ~np.isnan(X)
         distances = self.distances(X, known)
-        n_near = min(len(self.known), int(2 * k / self.share) + k)  # Most find their k here.
+        gaps = np.flatnonzero(~known.all(axis=0))
+        # Among so many most find the k that know the value.
+        sizes = np.minimum(len(self.known), (2 * k / self.shares[gaps]).astype(int) + k)
+        n_near = sizes.max()
         near = np.argpartition(distances, n_near - 1, axis=1)[:, :n_near]
         order = np.argsort(np.take_along_axis(distances, near, axis=1), axis=1)
         near = np.take_along_axis(near, order, axis=1)
         finite = np.isfinite(np.take_along_axis(distances, near, axis=1))
         filled = np.where(known, X, 0.0)
-        for j in np.flatnonzero(~known.all(axis=0)):
+        for j, size in zip(gaps, sizes, strict=True):
             rows = np.flatnonzero(~known[:, j])
-            who = near[rows]
-            give = self.known[who, j] & finite[rows]
+            who = near[rows, :size]
+            give = self.known[:, j][who] & finite[rows, :size]
             give &= give.cumsum(axis=1) <= k
             count = give.sum(axis=1)
-            total = np.where(give, self.values[who, j], 0.0).sum(axis=1)
+            total = np.where(give, self.values[:, j][who], 0.0).sum(axis=1)
             filled[rows, j] = np.where(count > 0, total / np.maximum(count, 1), self.means[j])
             donors = np.flatnonzero(self.known[:, j])
             wanted = min(k, len(donors))
-            if n_near < len(self.known):
+            if size < len(self.known):
                 for row in rows[count < wanted]:
                     filled[row, j] = self._one(distances[row, donors], donors, j, wanted)
         return filled
