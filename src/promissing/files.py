@@ -22,7 +22,7 @@ import pandas as pd
 
 from promissing._delimited import MISSING, FileError, read_csv, refuse_doubles, short, to_pandas
 
-__all__ = ["FileError", "check_target", "read_table", "write_table", "write_text"]
+__all__ = ["FileError", "check_target", "read_table", "write_bytes", "write_table", "write_text"]
 
 _KINDS = {
     **dict.fromkeys((".csv", ".txt", ".tsv", ".tab"), "csv"),
@@ -127,8 +127,10 @@ def write_table(frame: pd.DataFrame, target: str | Path) -> None:
         if kind == "parquet":
             frame.to_parquet(draft, index=False)
         elif kind == "excel":
-            with _needs_openpyxl(path.name), pd.ExcelWriter(draft, engine="openpyxl") as book:
-                frame.to_excel(book, index=False)
+            book = io.BytesIO()
+            with _needs_openpyxl(path.name):
+                frame.to_excel(book, index=False, engine="openpyxl")
+            draft.write_bytes(book.getvalue())
         else:
             zipped = path.suffix.lower() == ".gz"
             tab = (Path(path.stem) if zipped else path).suffix.lower() in _TABS
@@ -143,14 +145,16 @@ def write_text(path: str | Path, text: str) -> None:
     if str(path) == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
-        return
+    else:
+        write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
     path = Path(path)
-    if not path.parent.is_dir():
-        raise FileError(f"There is no directory {path.parent} to write {path.name} in.")
-    if path.is_dir():
-        raise FileError(f"{path} is a directory. Give the name of a file.")
+    check_target(path, (path.suffix.lower(),))
     with _draft(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_bytes(data)
 
 
 class _Content:
