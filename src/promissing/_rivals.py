@@ -69,17 +69,23 @@ class _Donors:
             total = np.where(give, self.values[:, j][who], 0.0).sum(axis=1)
             filled[rows, j] = np.where(count > 0, total / np.maximum(count, 1), self.means[j])
             donors = np.flatnonzero(self.known[:, j])
-            wanted = min(k, len(donors))
-            if size < len(self.known):
-                for row in rows[count < wanted]:
-                    filled[row, j] = self._one(distances[row, donors], donors, j, wanted)
+            few = (count < min(k, len(donors))) & finite[rows, 0]
+            if size < len(self.known) and few.any():
+                filled[rows[few], j] = self._from_all(distances[rows[few]], donors, int(j), k)
         return filled
 
-    def _one(self, distances: Array, donors: Array, j: int, k: int) -> float:
-        """One gap, from all who know the value."""
-        near = np.argpartition(distances, k - 1)[:k]
-        near = near[np.isfinite(distances[near])]
-        return float(self.values[donors[near], j].mean() if len(near) else self.means[j])
+    def _from_all(self, distances: Array, donors: Array, j: int, k: int) -> Array:
+        """The gaps of one column from all who know the value, however far."""
+        distances = distances[:, donors]
+        if k < len(donors):
+            near = np.argpartition(distances, k - 1, axis=1)[:, :k]
+            distances = np.take_along_axis(distances, near, axis=1)
+            donors = donors[near]
+        give = np.isfinite(distances)
+        count = give.sum(axis=1)
+        total = np.where(give, self.values[donors, j], 0.0).sum(axis=1)
+        found = np.where(count > 0, total / np.maximum(count, 1), self.means[j])
+        return np.asarray(found)
 
 
 class NeighborsImputer(TransformerMixin, BaseEstimator):
