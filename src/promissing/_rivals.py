@@ -39,7 +39,7 @@ class _Donors:
         values = np.where(known, X, 0.0)
         left = np.hstack([values**2, here, -2 * values])
         right = np.hstack([there, self.values**2, self.values])
-        found = left @ right.T
+        found: Array = left @ right.T
         np.maximum(found, 0.0, out=found)
         both = here @ there.T
         with np.errstate(divide="ignore", invalid="ignore"):

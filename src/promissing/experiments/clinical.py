@@ -207,8 +207,10 @@ def removed(
     return stay, {name: columns for name, columns in kept.items() if columns}
 
 
-def build(
+def learn(
     name: str,
+    X: pd.DataFrame,
+    y: Array,
     modalities: Mapping[str, Sequence[str]],
     seed: int,
     epochs: int,
@@ -216,17 +218,17 @@ def build(
     balance: bool = True,
     careful: bool = False,
 ) -> Any:
-    """A strategy with the paper's network and training, for tables of these modalities.
+    """A strategy with the paper's network and training, trained on a table of these modalities.
 
-    The trees balance the classes by weights, the networks by drawing again from the smaller one.
+    To balance the classes, rows of the smaller one are drawn again, for trees as for networks.
     The `careful` ones are asked what they know: penalised, four together,
     and those who can take a missing modality for what it is lose modalities in training.
     """
     native = strategies.STRATEGIES[name].family == "native"
     if name == "hgb":
         model = strategies.make(name, "classification", random_state=seed)
-        model.steps[-1][1].set_params(class_weight="balanced" if balance else None)
-        return model
+        rows = _balanced(y, seed) if balance else np.arange(len(y))
+        return model.fit(X.iloc[rows], y[rows])
     network: dict[str, Any] = dict(PAPER) | {"max_iter": epochs, "resample": balance}
     if len(modalities) != len(datasets.make_cohort(20).modalities):
         network["units"] = None  # The paper's are for its twelve.
@@ -235,7 +237,7 @@ def build(
         # that falls and a few members; rows that lose modalities, in every step others.
         network |= {"learning_rate": "cosine", "learning_rate_init": 1e-3}
         network |= {"alpha": 1.0, "n_members": 4, "augment": 1.0 if native else False}
-    return strategies.make(
+    model = strategies.make(
         name,
         "classification",
         network=network,
@@ -243,6 +245,15 @@ def build(
         n_neighbors=NEIGHBORS,
         random_state=seed,
     )
+    return model.fit(X, y)
+
+
+def _balanced(y: Array, seed: int) -> Array:
+    """All rows, and some of the smaller class again, so that there are as many of either."""
+    rng = np.random.default_rng(seed)
+    classes = [np.flatnonzero(y == k) for k in (0, 1)]
+    more = [rng.choice(rows, max(map(len, classes)) - len(rows)) for rows in classes]
+    return np.concatenate([np.arange(len(y)), *more])
 
 
 def score(
@@ -259,13 +270,13 @@ def score(
     rows = []
     for fold, (train, test) in enumerate(splitter.split(X, y)):
         start = perf_counter()
+        known, truth = X.iloc[train], y[train]
         model: Any
         if modalities:
             used = "full" if name == "drop-features" else name
-            model = build(used, modalities, seed + repetition, epochs)
+            model = learn(used, known, truth, modalities, seed + repetition, epochs)
         else:
-            model = DummyClassifier(strategy="prior")
-        model.fit(X.iloc[train], y[train])
+            model = DummyClassifier(strategy="prior").fit(known, truth)
         proba = model.predict_proba(X.iloc[test])[:, 1]
         seconds = perf_counter() - start
         found = {
@@ -289,7 +300,7 @@ def fade(table: str, name: str, orders: int, epochs: int, seed: int, data: str |
     rng = np.random.default_rng(seed)
     test = np.sort(rng.permutation(complete)[:MOST_COMPLETE])
     start = perf_counter()
-    model = build(name, modalities, seed, epochs, careful=True).fit(X.iloc[train], y[train])
+    model = learn(name, X.iloc[train], y[train], modalities, seed, epochs, careful=True)
     found = explain.information_loss(
         model, X.iloc[test], modalities, orders=orders, prior=0.5, random_state=seed
     )
@@ -317,7 +328,7 @@ def know(name: str, fresh: int, epochs: int, seed: int, data: str | None) -> Out
     cohort = datasets.make_cohort()
     X, y, modalities = cohort.X, cohort.y.to_numpy(), cohort.modalities
     start = perf_counter()
-    model = build(name, modalities, seed, epochs, balance=False, careful=True).fit(X, y)
+    model = learn(name, X, y, modalities, seed, epochs, balance=False, careful=True)
     judges = datasets.make_cohort(fresh, random_state=seed + 1)
     truth, prior = judges.y.to_numpy(), y.mean()
     rng = np.random.default_rng(seed)
@@ -372,7 +383,7 @@ def why(name: str, epochs: int, seed: int, data: str | None) -> Outcome:
     """Counterfactuals of the complete patients, and what matters over all."""
     X, y, modalities = load(COHORT, data)
     complete = ~X.isna().any(axis=1).to_numpy()
-    model = build(name, modalities, seed, epochs, careful=True).fit(X[~complete], y[~complete])
+    model = learn(name, X[~complete], y[~complete], modalities, seed, epochs, careful=True)
     found = explain.what_if(model, X[complete], groups=modalities)
     values = explain.shapley(model, X[complete], groups=modalities)
     weight = explain.importance(values).loc[list(modalities)]
