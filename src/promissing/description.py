@@ -194,7 +194,8 @@ def _blocks(missing: Mask, names: list[str]) -> tuple[list[Found], list[str]]:
     own = np.diag(both)
     either = own[:, None] + own - both
     alike = (both >= _ALIKE * either) & (both >= 3)
-    blocks, left = [], np.ones(len(with_gaps), bool)
+    blocks: list[Found] = []
+    left = np.ones(len(with_gaps), bool)
     for start in range(len(with_gaps)):
         if not left[start]:
             continue
@@ -207,8 +208,8 @@ def _blocks(missing: Mask, names: list[str]) -> tuple[list[Found], list[str]]:
             continue
         columns = with_gaps[members]
         rows = int(missing[:, columns].all(axis=1).sum())
-        block = {"columns": [names[j] for j in columns], "rows": rows, "share": rows / n}
-        blocks.append(block)
+        own_names = [names[j] for j in columns]
+        blocks.append({"columns": own_names, "rows": rows, "share": rows / n})
     blocks.sort(key=lambda block: (-len(block["columns"]), -block["rows"]))
     said = [f"Blocks were looked for in every {step}th row."] if step > 1 else []
     return blocks, said

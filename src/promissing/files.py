@@ -221,7 +221,7 @@ def _read_parquet(name: str, content: _Content) -> pd.DataFrame:
 
     with content.open() as file:
         try:
-            table = parquet.read_table(pa.PythonFile(file))
+            table = parquet.read_table(file)
         except pa.ArrowInvalid as error:
             raise FileError(f"{name} is not Parquet, or is damaged: {short(error)}") from error
     for field in table.schema:
@@ -237,10 +237,10 @@ def _read_parquet(name: str, content: _Content) -> pd.DataFrame:
 
 def _read_excel(name: str, content: _Content) -> pd.DataFrame:
     with content.open() as file, _needs_openpyxl(name):
-        header = pd.read_excel(file, header=None, nrows=1)
+        header = pd.read_excel(file, header=None, nrows=1, engine="openpyxl")
         refuse_doubles(name, [str(c) for c in header.iloc[:1].to_numpy().ravel() if pd.notna(c)])
         file.seek(0)
-        frame = pd.read_excel(file, na_values=list(MISSING))
+        frame = pd.read_excel(file, na_values=list(MISSING), engine="openpyxl")
     return frame.rename(columns=str).convert_dtypes(
         convert_string=False, convert_integer=False, convert_floating=False
     )

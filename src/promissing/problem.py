@@ -190,7 +190,7 @@ def _infer_task(y: pd.Series) -> tuple[str, str | None]:
     values = y.to_numpy(dtype=float)
     distinct = np.unique(values)
     whole = bool(np.isfinite(distinct).all() and (distinct % 1 == 0).all())
-    if len(distinct) <= 2:
+    if whole and len(distinct) <= 2:
         return "classification", None
     if whole and len(distinct) <= min(_FEW, len(y) // 3):
         return "classification", (
@@ -206,8 +206,8 @@ def _labels(y: pd.Series, target: str) -> pd.Series:
     classes = y.nunique()
     if classes == 1:
         raise ValueError(
-            f"The target {target!r} holds one class only, {y.iloc[0]!r}: there is nothing to tell "
-            "apart."
+            f"The target {target!r} holds one class only, {_plain(y.iloc[0])!r}: there is "
+            "nothing to tell apart."
         )
     if classes > MOST_CLASSES:
         other = "or --task regression" if kind == "number" else "such as a coarser one"
@@ -235,8 +235,8 @@ def _numbers(y: pd.Series, target: str) -> pd.Series:
     bad = ~np.isfinite(values.to_numpy(dtype=float, na_value=np.nan))
     if bad.any():
         raise ValueError(
-            f"The target {target!r} holds {y[bad].iloc[0]!r}, which is no finite number. Correct "
-            "it, make it missing, or use --task classification."
+            f"The target {target!r} holds {_plain(y[bad].iloc[0])!r}, which is no finite "
+            "number. Correct it, make it missing, or use --task classification."
         )
     if values.nunique() == 1:
         raise ValueError(
@@ -304,3 +304,8 @@ def _listed(names: list[str], most: int = 8) -> str:
 
 def _array(column: pd.Series) -> Any:
     return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
+
+
+def _plain(value: Any) -> Any:
+    """A value as Python writes it, not NumPy."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,105 @@
+"""What is missing in a table."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from promissing.datasets import make_cohort
+from promissing.description import describe, is_identifier
+
+NAN = np.nan
+
+
+def suspects(values):
+    found = describe(pd.DataFrame({"a": values}))["by_column"][0]["suspects"]
+    return {one["value"]: one["count"] for one in found}
+
+
+def test_it_counts_what_is_missing():
+    frame = pd.DataFrame(
+        {
+            "age": [1.5, NAN, NAN, 4.0],
+            "ward": ["a", None, "b", "b"],
+            "flag": pd.array([True, None, True, False], dtype="boolean"),
+            "day": pd.to_datetime(["2024-01-01", None, None, None]),
+            "none": [NAN] * 4,
+        }
+    )
+    found = describe(frame, target="ward")
+    assert (found["rows"], found["columns"], found["cells"], found["missing"]) == (4, 5, 20, 11)
+    assert found["share"] == 11 / 20
+    assert (found["complete_rows"], found["empty_rows"]) == (0, 1)
+    lines = {line["name"]: line for line in found["by_column"]}
+    assert [line["kind"] for line in lines.values()] == [
+        *("number", "category", "boolean", "date", "empty")
+    ]
+    assert (lines["age"]["missing"], lines["age"]["share"], lines["age"]["distinct"]) == (2, 0.5, 2)
+    assert found["by_row"] == [
+        {"gaps": 1, "rows": 1},
+        {"gaps": 2, "rows": 1},
+        {"gaps": 3, "rows": 1},
+        {"gaps": 5, "rows": 1},
+    ]
+    assert "Column 'none' is empty." in found["notes"]
+    assert "The target 'ward' is missing in 1 rows." in found["notes"]
+    json.dumps(found, allow_nan=False)
+
+
+def test_patterns_come_most_frequent_first():
+    frame = pd.DataFrame({"a": [NAN, NAN, 1, 1, NAN], "b": [1, 1, NAN, 1, 1], "c": [1] * 5})
+    found = describe(frame)
+    assert found["n_patterns"] == 3
+    lines = [(p["missing"], p["rows"]) for p in found["patterns"]]
+    assert lines == [(["a"], 3), (["b"], 1), ([], 1)]
+
+
+def test_blocks_are_columns_missing_together():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 6)), columns=list("abcdef"))
+    gone = rng.random(200) < 0.3
+    frame.loc[gone, ["a", "c", "e"]] = NAN
+    frame.loc[rng.random(200) < 0.3, "b"] = NAN
+    (block,) = describe(frame)["blocks"]
+    assert block["columns"] == ["a", "c", "e"]
+    assert block["rows"] == gone.sum()
+
+
+def test_the_modalities_of_the_cohort_show_as_blocks():
+    cohort = make_cohort()
+    home = {c: name for name, columns in cohort.modalities.items() for c in columns}
+    blocks = describe(cohort.X)["blocks"]
+    assert len(blocks) >= 5
+    for block in blocks:
+        assert len({home[column] for column in block["columns"]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ([34, -999, 51, -999, 20], {-999: 2}),
+        ([34, -999, 51, -99, 20], {-999: 1, -99: 1}),
+        ([1, 2, 3, 9999], {9999: 1}),
+        ([1.5, 2, 99, 3], {99: 1}),
+        ([90, 95, 97, 98, 99], {}),  # An age, not a sign.
+        ([-1000, -999, -998, 0, 1000], {}),
+        (["a", "?", "?", "b"], {"?": 2}),
+        (["a", "Unknown", "n.a.", " "], {"Unknown": 1, "n.a.": 1, " ": 1}),
+        (["a", "NA", ""], {"NA": 1, "": 1}),
+        (["1", "2", "3", "see below"], {"see below": 1}),
+        (["a", "b", "c", "1"], {}),
+        ([True, False], {}),
+    ],
+)
+def test_values_that_may_stand_for_missing(values, found):
+    assert suspects(values) == found
+
+
+def test_identifiers():
+    assert is_identifier(pd.Series([f"n{i}" for i in range(20)]))
+    assert is_identifier(pd.Series(range(20)))
+    assert not is_identifier(pd.Series(np.linspace(0, 1, 20)))
+    assert not is_identifier(pd.Series(["a"] * 20))
+    assert not is_identifier(pd.Series(pd.date_range("2024", periods=20)))
+    assert not is_identifier(pd.Series(range(5)))  # Anything is unique in so few.
