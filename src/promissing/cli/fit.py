@@ -187,7 +187,7 @@ def _scores(problem: Problem, model: Any, held: Any) -> dict[str, float]:
 
 def _show(told: dict[str, Any]) -> None:
     console = terminal()
-    table = new_table("What was learnt from what", "", "")
+    table = new_table("What was learnt from what", "what", "which")
     table.show_header = False
     table.add_row("target", f"{shown(told['target'])} ({told['task']})")
     table.add_row("table", f"{told['rows']:,} rows, {told['columns']:,} columns")
