@@ -1,11 +1,13 @@
 """What is missing in a table."""
 
+import doctest
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import promissing.description
 from promissing.datasets import make_cohort
 from promissing.description import describe, is_identifier
 
@@ -103,3 +105,9 @@ def test_identifiers():
     assert not is_identifier(pd.Series(["a"] * 20))
     assert not is_identifier(pd.Series(pd.date_range("2024", periods=20)))
     assert not is_identifier(pd.Series(range(5)))  # Anything is unique in so few.
+
+
+def test_examples_in_docstrings():
+    result = doctest.testmod(promissing.description)
+    assert result.attempted
+    assert not result.failed

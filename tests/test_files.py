@@ -1,5 +1,6 @@
 """Tables from files and back."""
 
+import doctest
 import gzip
 import io
 import os
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import promissing.files
 from promissing.files import FileError, check_target, read_table, write_table, write_text
 
 FRAME = pd.DataFrame(
@@ -210,3 +212,9 @@ def test_a_link_stays_a_link(tmp_path):
     write_text(tmp_path / "link.txt", "after")
     assert (tmp_path / "link.txt").is_symlink()
     assert (tmp_path / "real.txt").read_text() == "after"
+
+
+def test_examples_in_docstrings():
+    result = doctest.testmod(promissing.files)
+    assert result.attempted
+    assert not result.failed

@@ -1,9 +1,12 @@
 """From a table and a target to something that can be learnt."""
 
+import doctest
+
 import numpy as np
 import pandas as pd
 import pytest
 
+import promissing.problem
 from promissing import NanFusionRegressor, NanMLPClassifier, NanMLPRegressor
 from promissing.files import FileError
 from promissing.problem import build, pose, read_modalities
@@ -161,3 +164,9 @@ def test_the_estimator_can_say_that_it_does_not_know():
     assert isinstance(build(many), NanMLPRegressor)
     assert build(many).early_stopping
     assert build(many, augment=False, n_members=1).n_members == 1
+
+
+def test_examples_in_docstrings():
+    result = doctest.testmod(promissing.problem)
+    assert result.attempted
+    assert not result.failed
