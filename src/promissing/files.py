@@ -211,7 +211,7 @@ def _is_special(path: Path) -> bool:
 
 def _nearby(path: Path) -> str:
     there = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-    found = get_close_matches(path.name, there, n=1)
+    found = get_close_matches(path.name, there, n=1, cutoff=0.8)
     return f" Did you mean {path.parent / found[0]}?" if found else ""
 
 
