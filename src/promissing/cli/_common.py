@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
     from promissing.problem import Problem
@@ -26,6 +27,7 @@ __all__ = [
     "problem_options",
     "progress",
     "read_problem",
+    "read_whole",
     "say",
     "seed_option",
     "show_json",
@@ -133,7 +135,15 @@ def clear_errors() -> Iterator[None]:
             raise click.ClickException(_one_line(error)) from error
 
 
-def read_problem(
+def read_problem(file: str, **given: Any) -> Problem:
+    """Read a table, pose the problem, and say on standard error what was done to it.
+
+    `given` are the values of `problem_options` and `table_options`.
+    """
+    return read_whole(file, **given)[1]
+
+
+def read_whole(
     file: str,
     *,
     target: str,
@@ -143,8 +153,8 @@ def read_problem(
     separator: str | None = None,
     encoding: str | None = None,
     missing_values: tuple[str, ...] = (),
-) -> Problem:
-    """Read a table, pose the problem, and say on standard error what was done to it."""
+) -> tuple[pd.DataFrame, Problem]:
+    """As `read_problem`, with the whole table beside the problem."""
     from promissing.files import read_table
     from promissing.problem import nearest, pose, read_modalities
 
@@ -162,7 +172,7 @@ def read_problem(
     problem = pose(frame.drop(columns=list(drop)), target, task=task, modalities=groups)
     for note in problem.notes:
         say(note)
-    return problem
+    return frame, problem
 
 
 def on_terminal() -> bool:
