@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench figures clean
+.PHONY: demo test lint bench figures docs clean
 
 demo: .venv/base
-	$(BIN)/python examples/demo.py
+	$(BIN)/promissing demo --out promissing-demo
 
 test: lint
 	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 -q
@@ -28,6 +28,10 @@ figures: .venv/base
 	$(BIN)/python docs/figures/fading.py
 	$(BIN)/python docs/figures/undershoot.py
 
+docs: .venv/docs
+	$(BIN)/python -m sphinx -qW --keep-going docs docs/_build/html
+	@echo "The documentation is in docs/_build/html/index.html"
+
 .venv/base: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -37,8 +41,12 @@ figures: .venv/base
 # torch comes first and alone: resolved beside others, a newer build would bring CUDA along.
 .venv/test: .venv/base
 	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet --group test
+	$(BIN)/python -m pip install --quiet --group test --group docs
+	touch $@
+
+.venv/docs: .venv/base
+	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -76,8 +76,8 @@ class AccuracyCoverage(NamedTuple):
 def distance_from_prior(proba: ArrayLike, prior: ArrayLike) -> Float:
     """How far predictions are from what is expected of somebody of whom nothing is known.
 
-    Half the sum over the classes of |p - prior| (the total variation), which for two classes is
-    |p - prior| of either; so it is for numbers too.
+    Half the sum over the classes of `|p - prior|` (the total variation), which for two classes is
+    `|p - prior|` of either; so it is for numbers too.
 
     Parameters
     ----------

@@ -76,11 +76,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     categories_ : list
         For every input column of kind "category" the values with a column of their own, in its
         order; None for the others.
-    groups_ : ndarray of int (n_columns_out_,)
+    groups_ : ndarray of int (q,)
         The input column each output column encodes.
-    gaps_in_training_ : ndarray of bool (n_features_in_,)
+    gaps_in_training_ : ndarray of bool (p,)
         Whether a value of this input column was missing in training.
     n_columns_out_, n_features_in_ : int
+        q and p, how many columns come out and go in.
     feature_names_in_ : ndarray of str
         Only if the input has names, all strings.
 
@@ -150,7 +151,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Encode X as float32 (n, n_columns_out_), or float64 without `scale`."""
+        """Encode X as float32 (n, q), or float64 without `scale`."""
         return self.encode(X, np.float32 if self.scale else np.float64)
 
     def encode(self, X: Any, dtype: DTypeLike = np.float32) -> NDArray[Any]:

@@ -1,6 +1,6 @@
-"""The main job in a minute: a network on a table with holes, beside mean imputation.
+"""Gaps that tell something: a network on a table with holes, beside mean imputation.
 
-    python examples/demo.py        # or: make demo
+    python examples/informative_gaps.py
 
 A table of 2,000 patients is made here, with numbers, text and gaps: one laboratory value is missing
 where it was high (not at random), elsewhere a fifth is missing by chance. The same network is

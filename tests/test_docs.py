@@ -1,0 +1,170 @@
+"""README and docs/: links lead somewhere, commands can be given, and the site builds."""
+
+import re
+import shlex
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+
+import click
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import promissing
+from promissing.cli import main
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+DOCUMENTS = [ROOT / "README.md", *PAGES]
+FENCE = re.compile(r"^```.*?^```$", flags=re.M | re.S)
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def commands(command=main, path=("promissing",)):
+    """The words of every command that does something."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from commands(command.get_command(context, name), (*path, name))
+    else:
+        yield path, command
+
+
+def command_lines(document):
+    """The commands in the blocks of a document, as lists of words without their redirections."""
+    text = document.read_text().replace("\\\n", " ")
+    for line in re.findall(r"^(?: {4}|\$ )?(promissing .+)$", text, flags=re.M):
+        for part in re.split(r"\s[|>&]+\s", line):
+            words = shlex.split(part, comments=True)
+            if words and words[0] == "promissing":
+                yield words[1:]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_relative_link_and_image_leads_somewhere(document):
+    text = FENCE.sub("", document.read_text())
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    for target in targets:
+        if not re.match(r"[a-z]+:", target) and not target.startswith("#"):
+            assert (document.parent / target.split("#")[0]).exists(), target
+
+
+def test_every_page_is_in_the_table_of_contents():
+    def listed(page):
+        text = page.read_text()
+        for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", text, flags=re.M | re.S):
+            for line in block.splitlines():
+                if line and not line.startswith(":"):
+                    yield page.parent / f"{line}.md"
+
+    found, left = {DOCS / "index.md"}, [DOCS / "index.md"]
+    while left:
+        new = set(listed(left.pop())) - found
+        found |= new
+        left += [page for page in new if page.exists()]
+    assert sorted(map(name_of, found)) == sorted(map(name_of, PAGES))
+
+
+def test_every_public_module_has_a_page():
+    public = {m.name for m in iter_modules(promissing.__path__) if not m.name.startswith("_")}
+    assert public - {"cli"} == {path.stem for path in DOCS.glob("api/*.md")} - {"index"}
+
+
+def test_every_command_is_in_the_docs():
+    text = "\n".join(page.read_text() for page in PAGES)
+    missing = [" ".join(path) for path, _ in commands() if " ".join(path) not in text]
+    assert not missing
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_command_line_in_the_documents_can_be_given(document):
+    known = dict(commands())
+    for words in command_lines(document):
+        path = next(p for n in (2, 1) if (p := ("promissing", *words[:n])) in known)
+        try:
+            known[path].make_context(" ".join(path), words[len(path) - 1 :])
+        except click.exceptions.Exit:
+            pass  # --help
+        except click.UsageError as error:
+            pytest.fail(f"promissing {' '.join(words)}: {error.format_message()}")
+
+
+# The same commands on a table of 120 rows, with less training.
+LESS = {
+    "fit": ["--epochs", "2"],
+    "compare": ["--epochs", "2", "--folds", "2", "--strategies", "mean,fpromissing"],
+    "report": ["--epochs", "2", "--folds", "2", "--compare", "mean"],
+}
+
+
+@pytest.mark.parametrize("document", [ROOT / "README.md"], ids=name_of)
+def test_the_commands_for_a_table_run(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(120, 3)), columns=["age", "dose", "marker"])
+    remission = np.where(table.sum(axis=1) > 0, "yes", "no")
+    table = table.mask(rng.random(table.shape) < 0.2)
+    table.to_csv("new.csv", index=False)
+    table.assign(remission=remission).to_csv("patients.csv", index=False)
+    ran = []
+    for words in command_lines(document):
+        if words[0] in ("experiment", "demo"):
+            continue  # Recorded runs: the studies' own tests run them in reduced form.
+        result = CliRunner().invoke(main, [*words, *LESS.get(words[0], [])])
+        assert result.exit_code == 0, f"promissing {' '.join(words)}: {result.output}"
+        ran.append(words[0])
+    assert {"describe", "fit", "predict", "compare", "report"} <= set(ran)
+
+
+class Resources(HTMLParser):
+    """What a browser fetches by itself for a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.found += [
+            given[name] for name in ("src", "srcset", "data", "poster") if given.get(name)
+        ]
+        if tag == "link" and given.get("rel") not in (
+            "next",
+            "prev",
+            "index",
+            "search",
+            "canonical",
+        ):
+            self.found.append(given.get("href") or "")
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, ("sphinx", "myst_parser", "furo"))), reason="make docs installs Sphinx"
+)
+def test_the_site_builds_without_warnings_and_asks_nothing_of_the_network(tmp_path):
+    out = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-qW", "--keep-going", DOCS, tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert out.returncode == 0, out.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    assert {page.relative_to(tmp_path).with_suffix(".md") for page in pages} >= {
+        page.relative_to(DOCS) for page in PAGES
+    }
+    for page in pages:
+        reader = Resources()
+        reader.feed(page.read_text())
+        assert not [url for url in reader.found if re.match(r"(https?:)?//", url)], page
+    for sheet in tmp_path.rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", sheet.read_text()), sheet
