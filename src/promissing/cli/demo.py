@@ -48,7 +48,8 @@ def demo(out: Path, epochs: int) -> None:
         problem = pose(frame, "remission", modalities=cohort.modalities)
         _keep(out, frame, cohort.modalities)
         with progress("Training an ensemble that learns to do without"):
-            console.print(_fading(problem, out, epochs))
+            fading = _fading(problem, out, epochs)
+        console.print(fading)
         with progress("Cross-validating", 1) as step:
             report = gather(
                 problem,
