@@ -58,7 +58,7 @@ def binary():
         problem,
         frame=frame,
         source="patients & <co>.csv",
-        strategies=("mean", "fpromissing"),
+        strategies=("mean", "hgb"),
         folds=2,
         rows=60,
         settings=TINY,

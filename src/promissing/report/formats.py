@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["clip", "count", "listed", "number", "p_value", "percent", "plain", "signed"]
+__all__ = ["clip", "count", "listed", "number", "p_value", "percent", "plain"]
 
 NOTHING, MINUS = "\u2013", "\u2212"
 _GAP = "\u00a0"  # A line must not end between a number and its sign.
@@ -36,13 +36,6 @@ def number(value: float | None, digits: int = 3) -> str:
         return f"{value:.{digits - 1}e}".replace("-", MINUS)
     after = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{after}f}".replace("-", MINUS)
-
-
-def signed(value: float | None, digits: int = 3) -> str:
-    """A number with its sign, to so many places after the point."""
-    if value is None or not math.isfinite(value):
-        return NOTHING
-    return f"{value:+.{digits}f}".replace("-", MINUS)
 
 
 def p_value(value: float | None) -> str:

@@ -79,7 +79,8 @@ def gather(
     Returns
     -------
     dict
-        Of what JSON can hold. The same table, settings and seed give the same, but for `made`.
+        Of what JSON can hold. The same table, settings and seed give the same, but for `made` and
+        the seconds of the comparison.
     """
     start = time.perf_counter()
     table = frame if frame is not None else problem.X.assign(**{problem.target: problem.y})

@@ -130,6 +130,8 @@ def _calibration(found: Found, report: Found) -> tuple[str, list[str]]:
         elif sure < right - 0.02:
             headline = "It is more cautious than it need be"
         more = f" It was {percent(sure)} sure on average, and right in {percent(right)}."
+    elif chance > 0.05:
+        headline = "Nothing speaks against its probabilities, but the rows are few"
     return headline, [
         "When it says 70 %, it should be right 70 times in 100. On average, its probabilities are "
         f"{number(100 * error, 2)} percentage points away from what came true (calibration error "

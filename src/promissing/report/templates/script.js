@@ -138,7 +138,7 @@
     const rest = more ? `${more} more are known, with smaller effects. ` : "";
     const lost = unknown.map((g) => names[g]);
     const few = lost.slice(0, 20).join(", ") + (lost.length > 20 ? ` and ${lost.length - 20} more` : "");
-    $("unknown").textContent = rest + (lost.length ? `Unknown in this row: ${few}.` : "Nothing is unknown in this row.");
+    $("unknown").textContent = rest + (lost.length ? `Unknown in this row: ${few}.` : `No ${browsing.levels[level].name} is wholly unknown in this row.`);
     for (const item of $("rows").children) item.setAttribute("aria-selected", String(item.id === `row-${row.place}`));
     $("rows").setAttribute("aria-activedescendant", `row-${row.place}`);
   };
