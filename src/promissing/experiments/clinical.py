@@ -260,7 +260,20 @@ def score(
     table: str, name: str, repetition: int, folds: int, epochs: int, seed: int, data: str | None
 ) -> Outcome:
     """One repetition of the cross-validation of one strategy."""
-    X, y, modalities = load(table, data)
+    return Outcome(validate(table, name, load(table, data), repetition, folds, epochs, seed))
+
+
+def validate(
+    table: str,
+    name: str,
+    loaded: tuple[pd.DataFrame, Array, dict[str, list[str]]],
+    repetition: int,
+    folds: int,
+    epochs: int,
+    seed: int,
+) -> list[Row]:
+    """Cross-validate a strategy on columns, target and modalities."""
+    X, y, modalities = loaded
     if name == "drop-features":
         stay, modalities = removed(X, modalities)
         X, y = X.loc[stay, [c for columns in modalities.values() for c in columns]], y[stay]
@@ -287,7 +300,7 @@ def score(
             Row(table, "own", np.nan, name, repetition, fold, metric, value, seconds)
             for metric, value in found.items()
         ]
-    return Outcome(rows)
+    return rows
 
 
 def fade(table: str, name: str, orders: int, epochs: int, seed: int, data: str | None) -> Outcome:
