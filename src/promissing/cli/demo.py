@@ -32,7 +32,7 @@ EPOCHS = 60
 )
 @click.option("--epochs", type=click.IntRange(min=1), default=EPOCHS, show_default=True)
 def demo(out: Path, epochs: int) -> None:
-    """Fit, compare and report on generated patients, within two minutes.
+    """Fit, compare and report on generated patients.
 
     376 patients with twelve kinds of measurements, 211 in all, of which some lack some and many
     lack a few; 17 are complete. Who remits?
