@@ -9,9 +9,9 @@ demo: .venv/base
 	$(BIN)/promissing demo --out promissing-demo
 
 test: lint
-	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 -q
-	KERAS_BACKEND=torch $(BIN)/python -m pytest -n 2 -q tests/test_keras.py
-	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 -q tests/test_keras.py
+	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 --dist worksteal -q
+	KERAS_BACKEND=torch $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/test_keras.py
+	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/test_keras.py
 
 lint: .venv/test
 	$(BIN)/ruff check .
