@@ -7,7 +7,8 @@ from click.testing import CliRunner
 
 from promissing import datasets
 from promissing.cli import main
-from promissing.experiments import clinical, store
+from promissing.experiments import _clinical_tasks as tasks
+from promissing.experiments import store
 from promissing.experiments.clinical_report import summarise
 
 
@@ -26,10 +27,10 @@ def test_feature_removal_drops_patients_without_a_modality_then_columns_with_gap
     X = pd.DataFrame(
         {"a": [1, 2, nan, 4.0], "b": [1, 2, nan, 4.0], "c": [1, nan, 3, 4.0], "d": 1.0}
     )
-    stay, kept = clinical.removed(X, {"one": ["a", "b"], "two": ["c"], "three": ["d"]})
+    stay, kept = tasks.removed(X, {"one": ["a", "b"], "two": ["c"], "three": ["d"]})
     assert stay.tolist() == [True, False, False, True]
     assert kept == {"one": ["a", "b"], "two": ["c"], "three": ["d"]}
-    stay, kept = clinical.removed(X, {"one": ["a", "c"], "three": ["d"]})
+    stay, kept = tasks.removed(X, {"one": ["a", "c"], "three": ["d"]})
     assert stay.all()
     assert kept == {"three": ["d"]}
 
@@ -91,12 +92,12 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message):
 
 def test_a_table_that_cannot_be_had_is_skipped_with_its_reason(tmp_path):
     write_index(tmp_path, "gone")
-    with pytest.raises(clinical.Skipped, match="gone"):
-        clinical.load("gone", str(tmp_path))
+    with pytest.raises(tasks.Skipped, match="gone"):
+        tasks.load("gone", str(tmp_path))
 
 
 def test_the_cohort_is_the_papers():
-    X, y, modalities = clinical.load(clinical.COHORT, None)
+    X, y, modalities = tasks.load(tasks.COHORT, None)
     assert X.shape == (376, 211)
     assert len(modalities) == 12
     assert list(datasets.make_cohort().modalities) == list(modalities)

@@ -11,7 +11,8 @@ import pandas as pd
 from promissing import datasets, strategies
 from promissing.displays import CounterfactualDisplay, ModalityDecisionDisplay, TrajectoryDisplay
 from promissing.experiments import looks
-from promissing.experiments.clinical import COHORT, FADING, KINDS
+from promissing.experiments._clinical_tasks import COHORT, KINDS
+from promissing.experiments.clinical import FADING
 from promissing.experiments.store import read, read_about, read_arrays
 from promissing.experiments.tables import markdown, write
 from promissing.explain import Effects, Trajectories
