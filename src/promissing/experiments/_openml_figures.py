@@ -103,6 +103,8 @@ def draw_baseline(complete: pd.DataFrame, out: Path) -> None:
             ends = (np.nanmin(both), np.nanmax(both))
             ax.plot(ends, ends, color="#111111", lw=0.8, ls="--")
             better = "higher" if metric == "auc" else "lower"
+            if metric == "auc":
+                ax.set_ylim(top=1.02)  # A deviation may reach beyond what is possible.
             ax.set(xlabel=f"random forest, {MEASURES[metric]}",
                    ylabel=f"network, {MEASURES[metric]}",
                    title=f"Complete tables ({better} is better)")  # fmt: skip

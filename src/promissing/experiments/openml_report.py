@@ -169,7 +169,12 @@ def ranks(results: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     ranked = pd.DataFrame(lines)
     if ranked["metric"].nunique() == 2:  # One kind of table: it and both are the same.
         ranked = ranked[ranked["metric"] != "both"]
-    return ranked.sort_values(["metric", "rank"], ignore_index=True)
+    order = {"both": 0, "auc": 1, "smse": 2}
+    return ranked.sort_values(
+        ["metric", "rank"],
+        key=lambda c: c.map(order) if c.name == "metric" else c,
+        ignore_index=True,
+    )
 
 
 def compare(results: pd.DataFrame) -> pd.DataFrame:
