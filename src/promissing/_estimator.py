@@ -58,7 +58,7 @@ class NanEstimator(Fitting, BaseEstimator):
             if names:
                 self._warned.update(names)
                 warnings.warn(
-                    f"{_listed(names)} had no gap in training and has one now: the model has not "
+                    f"{_listed(names)} had no gap in training and now there is: the model has not "
                     "learnt what that means. Train with `augment=True` to teach it.",
                     UserWarning,
                     stacklevel=_outside(),
