@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Python compiles what is imported; pip would compile all of TensorFlow.
+export PIP_NO_COMPILE := 1
 
 .PHONY: demo test lint bench figures docs clean
 

@@ -1,8 +1,28 @@
 """Settings shared by all tests."""
 
+import pytest
 from hypothesis import settings
 
 # Compiling dominates the first example of a framework, so no deadline; derandomised, so that the
 # same commit gives the same verdict.
-settings.register_profile("promissing", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("promissing", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("promissing")
+
+# Their networks train for a few epochs: nearly all of the time is compiling, once for every shape.
+QUICK = {
+    *("test_cli", "test_clinical", "test_comparison", "test_demo", "test_docs"),
+    *("test_fusion_sklearn", "test_mlp_sklearn", "test_package", "test_report", "test_browser"),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiling_quickly(request):
+    """Compile in half the time programs that will hardly run."""
+    if request.module.__name__.rpartition(".")[2] not in QUICK:
+        yield
+        return
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)

@@ -13,17 +13,6 @@ from sklearn.utils.estimator_checks import (
 from promissing.checks import ESTIMATOR_CHECKS
 from promissing.fusion import NanFusionClassifier, NanFusionRegressor
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiling_quickly():
-    """Compile in half the time programs that will hardly run."""
-    import jax
-
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 QUICK = {"max_iter": 20, "learning_rate_init": 0.02}
 # Some checks add a column, and some make arrays of frames.
 MODALITIES = {"first": [0, 2], "second": [1]}

@@ -250,8 +250,17 @@ def test_every_strategy_takes_part(data, tmp_path):
 
 def test_a_killed_study_goes_on_where_it_was_with_nothing_done_twice(data, tmp_path):
     chosen = {"names": ("mean", "promissing"), "mechanisms": ("mcar",), "grid": False}
-    openml.run_study(tmp_path / "whole", data=data, **chosen, **QUICK)
-    arguments = ["openml", "--data", data, "--strategies", "mean,promissing", "--mechanisms"]
+    openml.run_study(tmp_path / "whole", data=data, tables=["yesno"], **chosen, **QUICK)
+    arguments = [
+        "openml",
+        "--tables",
+        "yesno",
+        "--data",
+        data,
+        "--strategies",
+        "mean,promissing",
+        "--mechanisms",
+    ]
     arguments += ["mcar", "--no-grid", "--epochs", 2, "--repetitions", 1, "--ratios", 0.25]
     kill_and_resume([*arguments, "--jobs", 2], tmp_path / "killed")
     one, two = (store.read(tmp_path / name / "results.sqlite") for name in ("whole", "killed"))

@@ -373,6 +373,15 @@ def press_ctrl_c(*, seed):
     signal.raise_signal(signal.SIGINT)
 
 
+@pytest.fixture
+def ctrl_c_interrupts():
+    """In the background shells have Ctrl-C ignored, and Python leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_ctrl_c_without_workers_keeps_what_is_finished(tmp_path):
     todo = batches(2) + batches(1, press_ctrl_c) + batches(1, toy_study.skip)
     summary = toy(tmp_path, todo, order=lambda batch: 0)

@@ -1,6 +1,4 @@
 import sqlite3
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -192,10 +190,9 @@ def test_a_foreign_results_file_and_a_bad_directory_are_refused(tmp_path):
 
 
 def test_a_killed_study_goes_on_where_it_was(tmp_path):
-    arguments = ["simulation", "--repetitions", "1", "--epochs", "2", "--jobs", "2"]
-    arguments += ["--strategies", "mean,promissing"]
-    command = [sys.executable, "-m", "promissing", "experiment", *arguments]
-    subprocess.run([*command, "--out", tmp_path / "whole"], check=True, capture_output=True)
-    kill_and_resume(arguments, tmp_path / "killed")
+    settings = {"repetitions": 1, "epochs": 2, "names": ("mean", "promissing"), "jobs": 1}
+    simulation.run_study(tmp_path / "whole", **settings, progress=False)
+    arguments = ["simulation", "--repetitions", "1", "--epochs", "2", "--jobs", "1"]
+    kill_and_resume([*arguments, "--strategies", "mean,promissing"], tmp_path / "killed")
     one, two = (store.read(tmp_path / name / "results.sqlite") for name in ("whole", "killed"))
     pd.testing.assert_frame_equal(one.drop(columns="seconds"), two.drop(columns="seconds"))
