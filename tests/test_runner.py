@@ -479,6 +479,7 @@ def test_two_runs_at_once_are_refused_and_workers_end_amid_a_call_with_their_par
     assert summary.n_done_now == 2
 
 
+@pytest.mark.usefixtures("ctrl_c_interrupts")
 @PROCESSES
 @pytest.mark.parametrize("moment", ["early", "at work"])
 def test_ctrl_c_keeps_what_is_finished_and_is_quiet(moment, tmp_path, trace):
