@@ -103,7 +103,7 @@ def main() -> None:
     recipe = Recipe("log", "relu", 0.01, 10, 1)
     engine, keras_fit = ours(jobs * 4, recipe), with_keras(jobs[0], recipe)
     studies = {
-        "the recorded run": count_steps(asked.data, 3, 1, 5000),
+        "the recorded run": count_steps(asked.data, 3, 1, 4000),
         "the whole protocol": count_steps(asked.data, 20, 10, None),
     }
     print(f"{'':22}{'million steps':>14}{'engine, h':>12}{'Keras fit, h':>14}")
