@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from promissing.experiments.store import FILE, read_about
+from promissing.files import write_text
 
 __all__ = ["describe", "markdown", "write"]
 
@@ -50,8 +50,6 @@ def describe(out: Path, command: str) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text file in one move."""
+    """Write a text file in one move; its directory is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
+    write_text(path, text)
