@@ -22,6 +22,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline, make_union
 
 from promissing import NanMLPClassifier
+from promissing.mlp import PLAIN
 
 
 def make_table(n: int = 2000) -> tuple[pd.DataFrame, np.ndarray]:
@@ -46,22 +47,21 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=ConvergenceWarning)
     console = Console()
     X, y = make_table()
-    shared = {"max_iter": 60, "learning_rate_init": 3e-3, "random_state": 0}
+    shared = {**PLAIN, "hidden_layer_sizes": 64, "max_iter": 60, "learning_rate_init": 3e-3}
+    shared["random_state"] = 0
     mean = make_column_transformer(
         (SimpleImputer(), ["age", "marker", "pressure", "smoker"]),
         (SimpleImputer(strategy="most_frequent"), ["ward"]),
     )
     indicated = make_union(mean, MissingIndicator(features="all"))
     models = {
-        "filled with the mean": make_pipeline(mean, NanMLPClassifier(64, **shared)),
-        "filled with the mean, and indicated": make_pipeline(
-            indicated, NanMLPClassifier(64, **shared)
-        ),
-        "pruned (PROMISSING)": NanMLPClassifier(64, compensation="none", **shared),
+        "filled with the mean": make_pipeline(mean, NanMLPClassifier(**shared)),
+        "filled with the mean, and indicated": make_pipeline(indicated, NanMLPClassifier(**shared)),
+        "pruned (PROMISSING)": NanMLPClassifier(compensation="none", **shared),
         "pruned, shared compensation (mPROMISSING)": NanMLPClassifier(
-            64, compensation="shared", **shared
+            compensation="shared", **shared
         ),
-        "pruned, compensation per feature": NanMLPClassifier(64, **shared),
+        "pruned, compensation per feature": NanMLPClassifier(**shared),
     }
     result = Table(title="2,000 patients, 5-fold cross-validation", title_justify="left")
     for column in ("gaps are", "AUC", "spread"):
@@ -73,7 +73,7 @@ def main() -> None:
     console.print(result)
 
     with console.status("training an ensemble that has learnt to do without"):
-        model = NanMLPClassifier(64, augment=True, n_members=8, **shared).fit(X, y)
+        model = NanMLPClassifier(**shared | {"augment": True, "n_members": 8}).fit(X, y)
     fading = Table(title="One patient, less and less known", title_justify="left")
     for column in ("known", "share", "relapse", "members differ by"):
         fading.add_column(column, justify="left" if column == "known" else "right")

@@ -1,5 +1,10 @@
 """Settings shared by all tests."""
 
+import os
+
+# Before JAX is imported: two processes share two cores, and threads for both in each only disturb.
+os.environ.setdefault("NPROC", "1")
+
 import pytest
 from hypothesis import settings
 

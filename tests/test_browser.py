@@ -1,23 +1,13 @@
 """The report in a real browser: Debian's chromium, driven by Playwright, with no network."""
 
-import shutil
-
 import pytest
 import report_cases as cases
+from browsing import CHROMIUM, NONE, background, launched, visiting, width
 
 from promissing.report import render
 
-CHROMIUM = shutil.which("chromium")
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the Python package playwright is not installed"
-)
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="chromium is not installed: apt-get install chromium"
-)
-OFFLINE = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-extensions"),
-]
+pytest.importorskip("playwright.sync_api", reason="the Python package playwright is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NONE)
 SECTIONS = (
     *("missing", "prediction", "calibration", "fading", "coverage", "drivers", "browsing"),
     *("comparison", "made"),
@@ -26,10 +16,8 @@ SECTIONS = (
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=OFFLINE)
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -42,23 +30,9 @@ def addresses(tmp_path_factory):
 
 @pytest.fixture
 def visit(browser, addresses):
-    """Open a page; what it asks for, says or complains of is in `page.seen`."""
-    contexts = []
-
-    def open_page(name="binary", width=1280, **options):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, **options))
-        page = contexts[-1].new_page()
-        page.seen = seen = {"requests": [], "console": [], "errors": [], "dialogs": []}
-        page.on("request", lambda request: seen["requests"].append(request.url))
-        page.on("console", lambda message: seen["console"].append(message.text))
-        page.on("pageerror", lambda error: seen["errors"].append(str(error)))
-        page.on("dialog", lambda d: (seen["dialogs"].append(d.message), d.dismiss()))
-        page.goto(addresses[name])
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
+    """Open a report."""
+    with visiting(browser) as open_page:
+        yield lambda name="binary", **options: open_page(addresses[name], **options)
 
 
 @pytest.mark.parametrize("name", ["binary", "regression", "several"])
@@ -158,22 +132,15 @@ def test_a_column_named_script_is_text(visit):
 
 
 @pytest.mark.parametrize("name", ["binary", "regression", "several"])
-@pytest.mark.parametrize("width", [375, 320])
-def test_a_phone_does_not_scroll_sideways(visit, name, width):
-    page = visit(name, width=width)
-    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    assert wide <= width
+@pytest.mark.parametrize("pixels", [375, 320])
+def test_a_phone_does_not_scroll_sideways(visit, name, pixels):
+    assert width(visit(name, width=pixels)) <= pixels
 
 
 def test_text_in_charts_can_be_read_on_a_phone(visit):
     page = visit(width=375)
     heights = "all => all.map(text => text.getBoundingClientRect().height)"
     assert min(page.locator("svg.chart text").evaluate_all(heights)) >= 10
-
-
-def background(page):
-    return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
 
 def test_dark_and_light(visit):

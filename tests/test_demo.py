@@ -3,8 +3,9 @@
 import json
 
 from click.testing import CliRunner
+from plain import classifier
 
-from promissing import NanMLPClassifier, load, problem, report
+from promissing import load, problem, report
 from promissing.cli import main
 from promissing.files import read_table
 
@@ -13,7 +14,7 @@ COMPARED = {"metric": "AUC", "folds": 5, "items": [LINE], "recommendation": "Tak
 
 
 def quick(posed, **settings):
-    return NanMLPClassifier((2,), augment=True, n_members=2, random_state=0, **settings)
+    return classifier((2,), augment=True, n_members=2, random_state=0, **settings)
 
 
 def test_it_shows_a_fading_patient_a_comparison_and_where_the_report_is(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ import click
 import numpy as np
 import pandas as pd
 import pytest
+from browsing import CHROMIUM, NONE, background, launched, visiting, width
 from click.testing import CliRunner
 
 import promissing
@@ -177,3 +178,25 @@ def test_the_site_builds_without_warnings_and_asks_nothing_of_the_network(tmp_pa
         assert not [url for url in reader.found if re.match(r"(https?:)?//", url)], page
     for sheet in tmp_path.rglob("*.css"):
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", sheet.read_text()), sheet
+    if CHROMIUM is None:
+        pytest.skip(f"The site was built and read, but not looked at: {NONE}")
+    look_at(tmp_path)
+
+
+def look_at(site):
+    """Every page in a browser, on a desk and on a phone, by day and by night."""
+    with launched() as browser:
+        for page in sorted(site.rglob("*.html")):
+            with visiting(browser) as visit:
+                light, dark = (
+                    visit(page.as_uri(), width=pixels, color_scheme=scheme)
+                    for pixels, scheme in ((1280, "light"), (375, "dark"))
+                )
+                assert background(light) != background(dark), page
+                assert width(dark) <= 375, page
+                for seen in (light.seen, dark.seen):
+                    asked = [url for url in seen["requests"] if not url.startswith("data:")]
+                    assert all(url.startswith(site.as_uri()) for url in asked), page
+                    assert (seen["console"], seen["errors"], seen["dialogs"]) == ([], [], []), page
+                broken = "all => all.filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
+                assert light.locator("article img").evaluate_all(broken) == [], page

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import classifier, regressor
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -23,7 +24,7 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from promissing import NanMLPClassifier, NanMLPRegressor, knowing
+from promissing import knowing
 from promissing._explain import blanking
 from promissing.explain import (
     importance,
@@ -611,7 +612,7 @@ MODALITIES = {"body": ["age", "smoker"], "drug": ["dose", "visits"], "place": ["
 @pytest.fixture(scope="module")
 def ours():
     frame, y = patients()
-    model = NanMLPClassifier((8,), max_iter=20, augment=True, random_state=0)
+    model = classifier((8,), max_iter=20, augment=True, random_state=0)
     return model.fit(frame, y)
 
 
@@ -895,7 +896,7 @@ def test_bad_arguments(call, message):
 
 def test_a_model_of_ours_warns_once_of_gaps_it_never_learnt():
     x = numbers(40)
-    model = NanMLPRegressor((4,), max_iter=2, random_state=0).fit(x, x[:, 0])
+    model = regressor((4,), max_iter=2, random_state=0).fit(x, x[:, 0])
     with pytest.warns(UserWarning, match="Columns '0', '1', '2', '3' had no gap in") as caught:
         result = what_if(model, x[:4])
     assert len(caught) == 1

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from plain import classifier, regressor
 from sklearn.datasets import make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import roc_auc_score
@@ -41,7 +42,7 @@ def table():
 @pytest.fixture(scope="module")
 def fitted(table):
     X, y = table
-    return NanMLPClassifier((16,), n_members=3, augment=True, max_iter=60, random_state=0).fit(X, y)
+    return classifier((16,), n_members=3, augment=True, max_iter=60, random_state=0).fit(X, y)
 
 
 def test_a_frame_with_gaps_categories_and_text(table, fitted):
@@ -63,7 +64,7 @@ def test_probabilities_are_the_mean_of_the_members_and_spread_their_deviation(ta
     X, _ = table
     members = []
     for m in range(3):
-        one = NanMLPClassifier((16,), augment=True)
+        one = classifier((16,), augment=True)
         one.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
         one.__dict__.update(_target=fitted._target, _network=fitted._network, _warned=set())
         one.params_ = {k: v[m : m + 1] for k, v in fitted.params_.items()}
@@ -100,7 +101,7 @@ def test_a_neutralizer_in_the_gap_changes_nothing():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
     X[::4, 1] = np.nan
-    model = NanMLPRegressor((1,), max_iter=20, random_state=0).fit(X, y)
+    model = regressor((1,), max_iter=20, random_state=0).fit(X, y)
     row = np.array([[0.3, np.nan, -0.2]])
     mean, deviation = np.nanmean(X[:, 1]), np.nanstd(X[:, 1])
     filled = row.copy()
@@ -115,7 +116,7 @@ def test_solvers_and_compensations(solver, compensation):
     X = rng.normal(size=(400, 4))
     y = X[:, 0] - X[:, 1]
     X[rng.random(X.shape) < 0.1] = np.nan
-    model = NanMLPRegressor(
+    model = regressor(
         (32,),
         solver=solver,
         compensation=compensation,
@@ -131,14 +132,14 @@ def test_multi_class_multi_label_and_multi_output():
     three = np.array(["a", "b", "c"])[np.clip(np.round(X[:, 0]) + 1, 0, 2).astype(int)]
     several = X[:, :2] @ rng.normal(size=(2, 3))
     X[rng.random(X.shape) < 0.05] = np.nan
-    model = NanMLPClassifier(random_state=0, learning_rate_init=0.01).fit(X, three)
+    model = classifier(random_state=0, learning_rate_init=0.01).fit(X, three)
     assert model.predict_proba(X).shape == (500, 3)
     assert model.score(X, three) > 0.85
     labels, flags = make_multilabel_classification(300, 6, n_classes=3, random_state=0)
-    model = NanMLPClassifier(random_state=0, learning_rate_init=0.01).fit(labels, flags)
+    model = classifier(random_state=0, learning_rate_init=0.01).fit(labels, flags)
     assert model.predict_proba(labels).shape == model.predict(labels).shape == (300, 3)
     assert (model.predict(labels) == flags).mean() > 0.85
-    model = NanMLPRegressor(random_state=0, learning_rate_init=0.01).fit(X, several)
+    model = regressor(random_state=0, learning_rate_init=0.01).fit(X, several)
     assert model.predict(X).shape == (500, 3)
     assert model.score(X, several) > 0.7
 
@@ -156,8 +157,8 @@ def test_a_weight_of_two_is_a_row_that_occurs_twice():
         "random_state": 0,
         "n_bins": 3,
     }
-    weighted = NanMLPClassifier(**keywords).fit(X, y, sample_weight=weight)
-    repeated = NanMLPClassifier(**keywords).fit(X.repeat(weight, 0), y.repeat(weight))
+    weighted = classifier(**keywords).fit(X, y, sample_weight=weight)
+    repeated = classifier(**keywords).fit(X.repeat(weight, 0), y.repeat(weight))
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-3)
     np.testing.assert_allclose(weighted.prior_, repeated.prior_)
 
@@ -165,14 +166,14 @@ def test_a_weight_of_two_is_a_row_that_occurs_twice():
 def test_class_weight_moves_the_prior():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), np.arange(300) % 10 == 0
-    model = NanMLPClassifier(class_weight="balanced", augment=True, random_state=0).fit(X, y)
+    model = classifier(class_weight="balanced", augment=True, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.prior_, [0.5, 0.5])
     assert model.predict_proba([[np.nan, np.nan]])[0, 1] == pytest.approx(0.5, abs=0.1)
 
 
 def test_same_seed_same_model(table):
     X, y = table
-    models = [NanMLPClassifier((8,), max_iter=5, random_state=s).fit(X, y) for s in (1, 1, 2)]
+    models = [classifier((8,), max_iter=5, random_state=s).fit(X, y) for s in (1, 1, 2)]
     first, second, other = (m.predict_proba(X) for m in models)
     np.testing.assert_array_equal(first, second)
     assert not np.allclose(first, other)
@@ -182,7 +183,7 @@ def test_early_stopping_keeps_the_best_epoch():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 20))
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
-    model = NanMLPClassifier((64,), early_stopping=True, learning_rate_init=0.01, random_state=0)
+    model = classifier((64,), early_stopping=True, learning_rate_init=0.01, random_state=0)
     model.fit(X, y)
     assert model.n_iter_ < 200
     assert len(model.validation_loss_curve_) == model.n_iter_
@@ -193,13 +194,13 @@ def test_validation_data_of_the_users_own():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = (X[:, 0] > 0).astype(int)
-    model = NanMLPClassifier(random_state=0, max_iter=30)
+    model = classifier(random_state=0, max_iter=30)
     model.fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:])
     assert len(model.validation_loss_curve_) == model.n_iter_
     proba = model.predict_proba(X[300:])[np.arange(100), y[300:]]
     assert -np.log(proba).mean() == pytest.approx(min(model.validation_loss_curve_), rel=1e-3)
     # Judged by rows that say the opposite, learning makes it worse: the first epoch is kept.
-    contrary = NanMLPClassifier(random_state=0, max_iter=30)
+    contrary = classifier(random_state=0, max_iter=30)
     contrary.fit(X[:300], y[:300], X_val=X[300:], y_val=1 - y[300:])
     assert np.argmin(contrary.validation_loss_curve_) == 0
     assert contrary.score(X, y) < model.score(X, y)
@@ -211,7 +212,7 @@ def test_partial_fit_learns_a_little_each_time():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 3))
     y = (X[:, 0] > 0).astype(int)
-    model = NanMLPClassifier(random_state=0, learning_rate_init=0.01)
+    model = classifier(random_state=0, learning_rate_init=0.01)
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         model.partial_fit(X, y)
     scores = []
@@ -230,7 +231,7 @@ def test_warm_start_goes_on_where_it_ended():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = X.sum(axis=1)
-    model = NanMLPRegressor(max_iter=10, warm_start=True, random_state=0).fit(X, y)
+    model = regressor(max_iter=10, warm_start=True, random_state=0).fit(X, y)
     first = model.loss_
     model.fit(X, y)
     assert model.loss_curve_[10] < first * 1.05
@@ -249,36 +250,36 @@ def test_interrupting_keeps_the_best_so_far(monkeypatch):
     monkeypatch.setattr(_fitting, "EpochBar", Impatient)
     X = np.random.default_rng(0).normal(size=(100, 2))
     with pytest.warns(UserWarning, match="interrupted after epoch 3"):
-        model = NanMLPRegressor(verbose=True, random_state=0).fit(X, X[:, 0])
+        model = regressor(verbose=True, random_state=0).fit(X, X[:, 0])
     assert model.n_iter_ == 3
     assert np.isfinite(model.predict(X)).all()
 
 
 def test_verbose_shows_a_progress_bar(capsys):
     X = np.random.default_rng(0).normal(size=(100, 2))
-    NanMLPRegressor(verbose=True, max_iter=3, random_state=0).fit(X, X[:, 0])
+    regressor(verbose=True, max_iter=3, random_state=0).fit(X, X[:, 0])
     assert "loss" in capsys.readouterr().err
 
 
 def test_a_constant_rate_stops_when_the_loss_no_longer_falls():
     X = np.random.default_rng(0).normal(size=(200, 2))
-    model = NanMLPRegressor(learning_rate="constant", tol=0.01, random_state=0).fit(X, X[:, 0])
+    model = regressor(learning_rate="constant", tol=0.01, random_state=0).fit(X, X[:, 0])
     assert model.n_iter_ < 200
 
 
 def test_not_converged_is_said():
     X = np.random.default_rng(0).normal(size=(100, 2))
     with pytest.warns(ConvergenceWarning, match=r"Maximum iterations \(3\) reached"):
-        NanMLPRegressor(max_iter=3, learning_rate="constant").fit(X, X[:, 0])
+        regressor(max_iter=3, learning_rate="constant").fit(X, X[:, 0])
 
 
 def test_a_gap_that_training_never_saw_is_named_once():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "b"])
-    model = NanMLPRegressor(max_iter=3, random_state=0).fit(X, X["a"])
+    model = regressor(max_iter=3, random_state=0).fit(X, X["a"])
     gaps = X.assign(b=np.nan)
     with pytest.warns(UserWarning, match="'b' had no gap in training.*augment=True"):
         model.predict(gaps)
-    augmented = NanMLPRegressor(max_iter=3, augment=True).fit(X, X["a"])
+    augmented = regressor(max_iter=3, augment=True).fit(X, X["a"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict(gaps)
@@ -288,7 +289,7 @@ def test_a_gap_that_training_never_saw_is_named_once():
 def test_min_known_refuses_rows_of_which_too_little_is_known():
     X = np.random.default_rng(0).normal(size=(100, 4))
     X[::3, 1] = np.nan
-    model = NanMLPRegressor(max_iter=3, augment=True, min_known=0.5).fit(X, X[:, 0])
+    model = regressor(max_iter=3, augment=True, min_known=0.5).fit(X, X[:, 0])
     model.predict([[1.0, np.nan, np.nan, 1.0]])
     with pytest.raises(ValueError, match=r"1 of 1 rows are known less.*row 0 to 0.25"):
         model.predict([[1.0, np.nan, np.nan, np.nan]])
@@ -364,11 +365,11 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
 )
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
-        call(NanMLPClassifier(max_iter=2))
+        call(classifier(max_iter=2))
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
-    model = NanMLPClassifier((8,), max_iter=3, random_state=0).fit(X, Y)
+    model = classifier((8,), max_iter=3, random_state=0).fit(X, Y)
     before = model.predict_proba(X)
     with pytest.raises(ValueError, match="X has 1 features"):
         model.fit(X * 100 + 5, Y, X_val=X[:, :1], y_val=Y)
@@ -378,7 +379,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
 
 
 def test_classes_of_partial_fit_do_not_leak_into_fit():
-    model = NanMLPClassifier((8,), max_iter=3, random_state=0)
+    model = classifier((8,), max_iter=3, random_state=0)
     model.partial_fit(X, Y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"not the same as on last call to partial_fit, was: \[0"):
         model.partial_fit(X, Y, classes=[0, 1])
@@ -394,7 +395,7 @@ def test_classes_of_partial_fit_do_not_leak_into_fit():
     ],
 )
 def test_another_number_of_targets_is_refused(first, then, message):
-    model = NanMLPRegressor((8,), max_iter=3).partial_fit(X, first)
+    model = regressor((8,), max_iter=3).partial_fit(X, first)
     with pytest.raises(ValueError, match=message):
         model.partial_fit(X, then)
     with pytest.raises(ValueError, match=message.replace("`y`", "`y_val`")):
@@ -403,7 +404,7 @@ def test_another_number_of_targets_is_refused(first, then, message):
 
 def test_another_number_of_labels_is_refused():
     flags = (X > 0).astype(int)
-    model = NanMLPClassifier((8,), max_iter=3, warm_start=True).fit(X, flags)
+    model = classifier((8,), max_iter=3, warm_start=True).fit(X, flags)
     with pytest.raises(ValueError, match="a column for each of the 2 labels"):
         model.fit(X, np.c_[flags, flags[:, 0]])
     with pytest.raises(ValueError, match="a column for each of the 2 labels"):
@@ -415,21 +416,21 @@ def test_rows_of_weight_zero_count_as_absent():
     labels[:2] = [7, np.nan]  # A class of its own, and no label at all.
     weight = np.ones(20)
     weight[:2] = 0
-    model = NanMLPClassifier((8,), max_iter=3, random_state=0, class_weight="balanced")
+    model = classifier((8,), max_iter=3, random_state=0, class_weight="balanced")
     weighted = model.fit(X, labels, sample_weight=weight).predict_proba(X)
     assert model.classes_.tolist() == [0, 1]
     np.testing.assert_array_equal(model.fit(X[2:], labels[2:]).predict_proba(X), weighted)
 
 
 def test_divergence_is_an_error():
-    model = NanMLPRegressor(solver="sgd", learning_rate_init=1e6, max_iter=30, random_state=0)
+    model = regressor(solver="sgd", learning_rate_init=1e6, max_iter=30, random_state=0)
     with pytest.raises(ValueError, match="Training diverged.*Lower `learning_rate_init`"):
         model.fit(X, X[:, 0])
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_targets_of_any_size(scale):
-    model = NanMLPRegressor(random_state=0, learning_rate_init=0.01).fit(X, X[:, 0] * scale)
+    model = regressor(random_state=0, learning_rate_init=0.01).fit(X, X[:, 0] * scale)
     np.testing.assert_allclose(model.predict(X) / scale, X[:, 0], atol=0.5)
 
 
@@ -443,7 +444,7 @@ def test_targets_of_any_size(scale):
     ],
 )
 def test_going_on_with_another_network_is_refused(changed, name, tmp_path):
-    model = NanMLPRegressor((8,), max_iter=3, warm_start=True).fit(X, X[:, 0])
+    model = regressor((8,), max_iter=3, warm_start=True).fit(X, X[:, 0])
     model.set_params(**changed)
     for call in (model.fit, model.partial_fit):
         with pytest.raises(ValueError, match=f"`{name}` was changed since the model was fitted"):
@@ -455,12 +456,12 @@ def test_going_on_with_another_network_is_refused(changed, name, tmp_path):
 
 
 def test_another_solver_may_go_on():
-    model = NanMLPRegressor((8,), max_iter=3, warm_start=True).fit(X, X[:, 0])
+    model = regressor((8,), max_iter=3, warm_start=True).fit(X, X[:, 0])
     assert model.set_params(solver="sgd").fit(X, X[:, 0]).n_iter_ == 6
 
 
 def test_gaps_of_later_batches_are_known():
-    model = NanMLPRegressor((8,), max_iter=3).partial_fit(X, X[:, 0])
+    model = regressor((8,), max_iter=3).partial_fit(X, X[:, 0])
     gaps = np.where(Y[:, None], X, np.nan)
     model.partial_fit(gaps, X[:, 0])
     with warnings.catch_warnings():
@@ -469,21 +470,21 @@ def test_gaps_of_later_batches_are_known():
 
 
 def test_the_prior_is_that_of_all_batches():
-    model = NanMLPClassifier((8,), max_iter=3)
+    model = classifier((8,), max_iter=3)
     for label in (0, 1, 1, 1):
         model.partial_fit(X, np.full(20, label), classes=[0, 1])
     np.testing.assert_allclose(model.prior_, [0.25, 0.75])
 
 
 def test_warnings_point_at_the_caller():
-    model = NanMLPRegressor((8,), max_iter=3).fit(X, X[:, 0])
+    model = regressor((8,), max_iter=3).fit(X, X[:, 0])
     with pytest.warns(UserWarning, match="had no gap") as caught:
         model.predict(np.full((1, 2), np.nan))
     assert caught[0].filename == __file__
 
 
 def test_class_weights_of_training_weigh_the_validation_too():
-    model = NanMLPClassifier((8,), max_iter=3, class_weight="balanced")
+    model = classifier((8,), max_iter=3, class_weight="balanced")
     skewed = np.arange(20) < 15
     model.fit(X, skewed, X_val=X, y_val=Y.astype(bool))
     np.testing.assert_allclose(model._target.class_weights, [2, 2 / 3])
@@ -500,19 +501,19 @@ def test_class_weights_of_training_weigh_the_validation_too():
 )
 def test_bad_class_weights(weights, message):
     with pytest.raises(ValueError, match=message):
-        NanMLPClassifier(max_iter=2, class_weight=weights).fit(X, Y)
+        classifier(max_iter=2, class_weight=weights).fit(X, Y)
 
 
 def test_what_partial_fit_cannot_do():
     with pytest.raises(ValueError, match="'balanced' needs all rows at once"):
-        NanMLPClassifier(class_weight="balanced").partial_fit(X, Y, classes=[0, 1])
+        classifier(class_weight="balanced").partial_fit(X, Y, classes=[0, 1])
     with pytest.raises(ValueError, match="does not support early_stopping"):
-        NanMLPRegressor(early_stopping=True).partial_fit(X, X[:, 0])
+        regressor(early_stopping=True).partial_fit(X, X[:, 0])
 
 
 def test_labels_of_nullable_frames():
     flags = pd.DataFrame((X > 0).astype(int)).astype("Int64")
-    model = NanMLPClassifier((8,), max_iter=2)
+    model = classifier((8,), max_iter=2)
     assert model.fit(X, flags).predict(X).shape == (20, 2)
     text = pd.Series(np.where(Y, "a", "b"), dtype="string")
     assert model.fit(X, text).classes_.tolist() == ["a", "b"]
@@ -523,7 +524,7 @@ def test_labels_of_nullable_frames():
 
 def test_a_numpy_true_is_a_true():
     one, two = (
-        NanMLPRegressor((8,), max_iter=3, augment=flag, random_state=0).fit(X, X[:, 0]).predict(X)
+        regressor((8,), max_iter=3, augment=flag, random_state=0).fit(X, X[:, 0]).predict(X)
         for flag in (True, np.True_)
     )
     np.testing.assert_array_equal(one, two)
@@ -535,9 +536,10 @@ def test_sigint_keeps_the_best_so_far(tmp_path):
         "import numpy as np, warnings\n"
         "from promissing import NanMLPRegressor\n"
         "X = np.random.default_rng(0).normal(size=(2000, 5))\n"
-        "NanMLPRegressor(max_iter=1).fit(X, X[:, 0])\n"
+        "from promissing.mlp import PLAIN\n"
+        "NanMLPRegressor(**PLAIN | {'max_iter': 1}).fit(X, X[:, 0])\n"
         "print('ready', flush=True)\n"
-        "model = NanMLPRegressor(max_iter=10**6).fit(X, X[:, 0])\n"
+        "model = NanMLPRegressor(**PLAIN | {'max_iter': 10**6}).fit(X, X[:, 0])\n"
         "print('kept', model.n_iter_, np.isfinite(model.predict(X)).all())"
     )
     process = subprocess.Popen(

@@ -5,6 +5,7 @@ import struct
 import numpy as np
 import pandas as pd
 import pytest
+from plain import classifier, regressor
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
@@ -32,7 +33,7 @@ TARGETS = {
 def test_a_classifier_comes_back_as_it_was(target, tmp_path):
     X = frame()
     keywords = {"class_weight": {5: 2.0, 6: 1, 7: 1}} if target == "integers" else {}
-    model = NanMLPClassifier((4, 3), n_members=2, max_iter=3, kinds={"i": "category"}, **keywords)
+    model = classifier((4, 3), n_members=2, max_iter=3, kinds={"i": "category"}, **keywords)
     model.fit(X, TARGETS[target])
     model.save(tmp_path / "m.safetensors")
     again = promissing.load(tmp_path / "m.safetensors")
@@ -50,7 +51,7 @@ def test_a_regressor_comes_back_as_it_was_and_goes_on_learning(columns, tmp_path
     X = frame()
     y = np.random.default_rng(0).normal(100, 30, (60, columns))
     y = y[:, 0] if columns == 1 else y
-    model = NanMLPRegressor(4, max_iter=3, random_state=1).fit(X, y)
+    model = regressor(4, max_iter=3, random_state=1).fit(X, y)
     model.save(tmp_path / "m.safetensors")
     again = NanMLPRegressor.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -61,7 +62,7 @@ def test_a_regressor_comes_back_as_it_was_and_goes_on_learning(columns, tmp_path
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m.safetensors"
-    NanMLPClassifier(4, max_iter=2, random_state=0).fit(frame(), TARGETS["text"]).save(path)
+    classifier(4, max_iter=2, random_state=0).fit(frame(), TARGETS["text"]).save(path)
     return path
 
 
@@ -180,7 +181,7 @@ def test_a_failed_save_leaves_the_old_file_and_no_other(file, tmp_path, monkeypa
 
 
 def test_what_json_cannot_hold_is_refused_by_name(tmp_path):
-    model = NanMLPClassifier(4, max_iter=2).fit(frame(), TARGETS["text"])
+    model = classifier(4, max_iter=2).fit(frame(), TARGETS["text"])
     model.kinds = {"x": object()}
     with pytest.raises(ValueError, match="`kinds` cannot be saved"):
         model.save(tmp_path / "m.safetensors")

@@ -18,6 +18,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 from promissing import NanMLPClassifier
+from promissing.mlp import PLAIN
 
 P, ROWS, SHOWN = 8, 3000, 20
 
@@ -28,9 +29,9 @@ def main() -> None:
     score = X[:, 0] + X[:, 1] + X[:, 2] * X[:, 3] + 0.5 * X[:, 4] - 1
     y = score + 0.5 * rng.logistic(size=len(X)) > 0
     train = np.where(rng.random((ROWS, P)) < 0.1, np.nan, X[:ROWS])
-    shared = {"n_members": 8, "max_iter": 60, "random_state": 0}
+    shared = {**PLAIN, "n_members": 8, "max_iter": 60, "random_state": 0}
     filled = make_pipeline(SimpleImputer(), NanMLPClassifier(**shared)).fit(train, y[:ROWS])
-    pruned = NanMLPClassifier(augment=True, **shared).fit(train, y[:ROWS])
+    pruned = NanMLPClassifier(**shared | {"augment": True}).fit(train, y[:ROWS])
 
     order = np.stack([rng.permutation(P) for _ in range(SHOWN)])
     steps = []

@@ -206,6 +206,19 @@ def activation(
 ) -> "Any":
     """The activation (..., s) of s neurons for x of shape (..., p), NaN where missing."""
     pruned = prune(x, layout, xp=xp, per_feature=is_per_feature(compensation_weight))
+    return neurons(pruned, kernel, bias, compensation_weight, layout, xp=xp)
+
+
+def neurons(
+    pruned: "Any",
+    kernel: "Any",
+    bias: "Any",
+    compensation_weight: "Any",
+    layout: "Any",
+    *,
+    xp: "Any",
+) -> "Any":
+    """The activation (..., s) of s neurons for what `prune` made of x."""
     out = xp.matmul(pruned, fold(kernel, bias, compensation_weight, layout, xp=xp))
     return out if bias is None else out + bias
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from promissing._fitting import Fitting
-from promissing._networks import evaluate
+from promissing._networks import evaluate_members
 from promissing._targets import Classes
 
 __all__ = ["NanEstimator"]
@@ -41,12 +41,7 @@ class NanEstimator(Fitting, BaseEstimator):
         table = self._encode(X, np.float64)
         self._say_what_is_new(table)
         network = self._network if network is None else network
-        return np.stack(
-            [
-                evaluate(network, {k: v[m] for k, v in self.params_.items()}, table)
-                for m in range(self._members_fitted())
-            ]
-        )
+        return evaluate_members(network, self.params_, table)
 
     def _say_what_is_new(self, table: Array) -> None:
         """Warn of gaps that training never saw; refuse rows of which too little is known."""

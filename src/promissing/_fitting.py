@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
 from sklearn.utils.validation import validate_data
 
-from promissing import _columns
+from promissing import _automatic, _columns
 from promissing._networks import stack
 from promissing._parameters import check_parameters
 from promissing._progress import EpochBar
@@ -40,7 +40,7 @@ class Fitting(ABC):
     batch_size: int | str
     learning_rate: str
     learning_rate_init: float
-    max_iter: int
+    max_iter: int | str
     shuffle: bool
     random_state: Any
     tol: float
@@ -48,7 +48,7 @@ class Fitting(ABC):
     warm_start: bool
     momentum: float
     nesterovs_momentum: bool
-    early_stopping: bool
+    early_stopping: bool | str
     validation_fraction: float
     beta_1: float
     beta_2: float
@@ -128,6 +128,9 @@ class Fitting(ABC):
             rows, weights = self._draw(rows, val_rows, targets, weights)
             # A falling rate is meant to reach its end; only rows set aside can stop it before.
             constant = self.learning_rate == "constant"
+            longest = max(len(mine) for mine in rows)
+            batch = _automatic.batch_size(self.batch_size, longest)
+            epochs = _automatic.epochs(self.max_iter, longest, batch)
             trained = self._train(
                 tables,
                 targets,
@@ -135,14 +138,15 @@ class Fitting(ABC):
                 rows,
                 val_rows,
                 resume=resume,
-                epochs=self.max_iter,
+                epochs=epochs,
+                batch_size=batch,
                 schedule=self.learning_rate,
                 patience=self.n_iter_no_change if constant or val_rows is not None else np.inf,
             )
         unfinished = not (trained.converged.all() or trained.interrupted)
         if constant and unfinished and np.isfinite(self.n_iter_no_change):
             warnings.warn(
-                f"Stochastic Optimizer: Maximum iterations ({self.max_iter}) reached and the "
+                f"Stochastic Optimizer: Maximum iterations ({epochs}) reached and the "
                 "optimization hasn't converged yet. Raise `max_iter`.",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -153,7 +157,7 @@ class Fitting(ABC):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: Any = None
     ) -> Self:
         """One epoch over the given rows; the first call settles encoding and classes."""
-        if self.early_stopping:
+        if self.early_stopping is True:
             raise ValueError("partial_fit does not support early_stopping=True")
         resume = hasattr(self, "params_")
         with self._all_or_nothing():
@@ -166,6 +170,7 @@ class Fitting(ABC):
                 None,
                 resume=resume,
                 epochs=1,
+                batch_size=_automatic.batch_size(self.batch_size, len(y)),
                 schedule="constant",  # Nobody knows how many calls will follow.
                 patience=np.inf,
             )
@@ -277,7 +282,7 @@ class Fitting(ABC):
     def _split(self, y: Array) -> tuple[list[Array], list[Array] | None]:
         """The rows each member is trained on, and those it is judged by."""
         rows = np.arange(len(y))
-        if not self.early_stopping:
+        if not _automatic.sets_aside(self.early_stopping, len(rows)):
             return [rows] * self.n_members, None
         n_val = int(np.ceil(self.validation_fraction * len(rows)))
         if n_val >= len(rows):
@@ -314,6 +319,7 @@ class Fitting(ABC):
         *,
         resume: bool,
         epochs: int,
+        batch_size: int,
         schedule: str,
         patience: float,
     ) -> Any:
@@ -341,7 +347,7 @@ class Fitting(ABC):
                 solver=self.solver,
                 learning_rate=self.learning_rate_init,
                 schedule=schedule,
-                batch_size=200 if self.batch_size == "auto" else int(self.batch_size),
+                batch_size=batch_size,
                 max_epochs=epochs,
                 shuffle=self.shuffle,
                 momentum=self.momentum,

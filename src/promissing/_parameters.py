@@ -21,6 +21,7 @@ _CHOICES = {
     "augment_by": LAWS,
     "augment_empty": (True, False),
     "resample": (True, False),
+    "early_stopping": (True, False, "auto"),
 }
 
 
@@ -40,11 +41,13 @@ def check_parameters(estimator: Any) -> None:
     for name, allowed in _CHOICES.items():
         if name in given:
             expect(name, given[name] in allowed, f"one of {allowed}")
-    for name in ("max_iter", "n_members", "fusion_units"):
+    for name in ("n_members", "fusion_units"):
         if name in given:
             expect(name, is_count(given[name]), "a positive integer")
-    size = given["batch_size"]
-    expect("batch_size", size == "auto" or is_count(size), "'auto' or a positive integer")
+    for name in ("max_iter", "batch_size"):
+        value = given[name]
+        good = value == "auto" if isinstance(value, str) else is_count(value)
+        expect(name, good, "'auto' or a positive integer")
 
     def within(name: str, low: float, high: float, expected: str) -> None:
         value = given[name]
@@ -55,8 +58,9 @@ def check_parameters(estimator: Any) -> None:
     below_one = float(np.nextafter(1.0, 0.0))
     for name in ("learning_rate_init", "epsilon"):
         within(name, least, most, "a positive number")
-    for name in ("alpha", "tol", "n_iter_no_change"):
-        within(name, 0, np.inf, "a non-negative number")
+    for name in ("alpha", "tol", "n_iter_no_change", "gate_rate"):
+        if name in given:
+            within(name, 0, np.inf, "a non-negative number")
     for name in ("dropout", "momentum", "beta_1", "beta_2"):
         within(name, 0, below_one, "at least 0 and less than 1")
     within("validation_fraction", least, below_one, "more than 0 and less than 1")

@@ -62,8 +62,11 @@ class _Decisions(NamedTuple):
 
     network: Fusion
 
-    def forward(self, params: Any, x: Any, *, xp: Any) -> Any:
-        return self.network.decisions(params, x, xp=xp)
+    def prune(self, x: Any, *, xp: Any) -> Any:
+        return self.network.prune(x, xp=xp)
+
+    def forward(self, params: Any, x: Any, *, xp: Any, pruned: Any = None) -> Any:
+        return self.network.decisions(params, x, xp=xp, pruned=pruned)
 
 
 class _NanFusion(NanEstimator):
@@ -98,7 +101,7 @@ class _NanFusion(NanEstimator):
         batch_size: int | str = 64,
         learning_rate: str = "cosine",
         learning_rate_init: float = 1e-3,
-        max_iter: int = 200,
+        max_iter: int | str = 200,
         shuffle: bool = True,
         random_state: Any = None,
         tol: float = 1e-4,
@@ -106,7 +109,7 @@ class _NanFusion(NanEstimator):
         warm_start: bool = False,
         momentum: float = 0.9,
         nesterovs_momentum: bool = True,
-        early_stopping: bool = False,
+        early_stopping: bool | str = False,
         validation_fraction: float = 0.1,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
@@ -384,7 +387,7 @@ n_features_in_, feature_names_in_, n_outputs_
         batch_size: int | str = 64,
         learning_rate: str = "cosine",
         learning_rate_init: float = 1e-3,
-        max_iter: int = 200,
+        max_iter: int | str = 200,
         shuffle: bool = True,
         random_state: Any = None,
         tol: float = 1e-4,
@@ -392,7 +395,7 @@ n_features_in_, feature_names_in_, n_outputs_
         warm_start: bool = False,
         momentum: float = 0.9,
         nesterovs_momentum: bool = True,
-        early_stopping: bool = False,
+        early_stopping: bool | str = False,
         validation_fraction: float = 0.1,
         beta_1: float = 0.9,
         beta_2: float = 0.999,

@@ -21,8 +21,7 @@ __all__ = ["Problem", "build", "nearest", "pose", "read_modalities"]
 TASKS = ("classification", "regression")
 MOST_CLASSES = 100
 _FEW = 20  # Whole numbers of which there are at most so many are classes.
-_HELD_OUT_FROM = 100  # Rows from which a part is set aside to stop training early.
-_LARGE, _BATCH = 10_000, 1000  # From so many rows on, batches are larger.
+_LARGE, _BATCH = 10_000, 1000  # From so many rows on, batches of fusion networks are larger.
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,26 +143,22 @@ def build(problem: Problem, *, random_state: int | None = 0, **settings: Any) ->
     """An estimator for a problem, not fitted yet: one that can say that it does not know.
 
     A `NanFusionClassifier` or `NanFusionRegressor` if there are modalities, else a
-    `NanMLPClassifier` or `NanMLPRegressor`, with `augment`, four members and, from a hundred rows
-    on, `early_stopping`; `settings` are its other parameters, or other values of these.
+    `NanMLPClassifier` or `NanMLPRegressor`. Both with `augment`, and the former with an ensemble of
+    four that stops early, as the latter does of itself; `settings` are other parameters, or other
+    values of these.
     """
     from promissing import fusion, mlp
 
-    n = len(problem.y)
-    usual: dict[str, Any] = {
-        "augment": True,
-        "n_members": 4,
-        "early_stopping": n >= _HELD_OUT_FROM,
-        "random_state": random_state,
-    }
-    if n >= _LARGE:
-        usual["batch_size"] = _BATCH
-    given = usual | settings
+    usual: dict[str, Any] = {"augment": True, "random_state": random_state}
     classifies = problem.task == "classification"
     if problem.modalities is None:
-        return (mlp.NanMLPClassifier if classifies else mlp.NanMLPRegressor)(**given)
+        kind: Any = mlp.NanMLPClassifier if classifies else mlp.NanMLPRegressor
+        return kind(**usual | settings)
+    usual |= {"n_members": 4, "early_stopping": "auto"}
+    if len(problem.y) >= _LARGE:
+        usual["batch_size"] = _BATCH
     kind = fusion.NanFusionClassifier if classifies else fusion.NanFusionRegressor
-    return kind(problem.modalities, **given)
+    return kind(problem.modalities, **usual | settings)
 
 
 def nearest(name: str, names: Iterable[Any]) -> str:

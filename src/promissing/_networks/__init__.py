@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Network", "Params", "evaluate", "stack"]
+__all__ = ["Network", "Params", "evaluate", "evaluate_members", "stack"]
 
 Params = Mapping[str, Any]
 
@@ -33,8 +33,15 @@ class Network(Protocol):
         xp: Any,
         dropout: Any = None,
         uniform: Callable[[tuple[int, ...]], Any] | None = None,
+        pruned: Any = None,
     ) -> Any:
-        """The outputs (n, k) for x (n, p), NaN where missing: logits, or the predicted values."""
+        """The outputs (n, k) for x (n, p), NaN where missing: logits, or the predicted values.
+
+        `pruned` is what `prune` makes of x, if that is at hand.
+        """
+
+    def prune(self, x: Any, *, xp: Any) -> Any:
+        """What the first layer makes of x before its weights come in."""
 
     def loss(
         self,
@@ -56,9 +63,23 @@ def stack(members: Sequence[Params]) -> dict[str, np.ndarray]:
 
 def evaluate(network: Network, params: Params, X: np.ndarray, *, block: int = 2048) -> np.ndarray:
     """The outputs (n, k) of one network in NumPy float64, computed in blocks that fit the cache."""
-    params = {name: np.asarray(value, np.float64) for name, value in params.items()}
-    parts = [
-        network.forward(params, np.asarray(X[start : start + block], np.float64), xp=np)
-        for start in range(0, max(len(X), 1), block)
+    alone = {name: np.asarray(value)[None] for name, value in params.items()}
+    (outputs,) = evaluate_members(network, alone, X, block=block)
+    return np.asarray(outputs)
+
+
+def evaluate_members(
+    network: Network, params: Params, X: np.ndarray, *, block: int = 2048
+) -> np.ndarray:
+    """The outputs (R, n, k) of R networks, their parameters stacked; x is pruned once for all."""
+    n_members = len(next(iter(params.values())))
+    members = [
+        {name: np.asarray(value[r], np.float64) for name, value in params.items()}
+        for r in range(n_members)
     ]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    parts = []
+    for start in range(0, max(len(X), 1), block):
+        x = np.asarray(X[start : start + block], np.float64)
+        pruned = network.prune(x, xp=np)
+        parts.append(np.stack([network.forward(one, x, xp=np, pruned=pruned) for one in members]))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)

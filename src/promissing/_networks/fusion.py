@@ -225,6 +225,12 @@ class Fusion:
             blocks.layout,
         )
 
+    def prune(self, x: Any, *, xp: Any) -> Any:
+        """What the first layer makes of x (n, p) before its weights come in."""
+        blocks = self._single if x.dtype == np.float32 else self._double
+        # Without compensation too, it is by modality that the missing are counted.
+        return _core.prune(x, blocks.layout, xp=xp, per_feature=True)
+
     def forward(
         self,
         params: Params,
@@ -233,13 +239,14 @@ class Fusion:
         xp: Any,
         dropout: Any = None,
         uniform: Uniform | None = None,
+        pruned: Any = None,
     ) -> Any:
         """The outputs (n, k) of the final decision for x (n, p), NaN where missing."""
-        return self._outputs(params, x, xp=xp, dropout=dropout, uniform=uniform)[0]
+        return self._outputs(params, x, xp=xp, dropout=dropout, uniform=uniform, pruned=pruned)[0]
 
-    def decisions(self, params: Params, x: Any, *, xp: Any) -> Any:
+    def decisions(self, params: Params, x: Any, *, xp: Any, pruned: Any = None) -> Any:
         """The outputs (n, M, k) of the decisions of the modalities."""
-        return self._outputs(params, x, xp=xp)[1]
+        return self._outputs(params, x, xp=xp, pruned=pruned)[1]
 
     def _outputs(
         self,
@@ -249,6 +256,7 @@ class Fusion:
         xp: Any,
         dropout: Any = None,
         uniform: Uniform | None = None,
+        pruned: Any = None,
     ) -> tuple[Any, Any]:
         drops = iter(())
         if dropout is not None and uniform is not None:
@@ -256,7 +264,8 @@ class Fusion:
 
         act = ACTIVATIONS[self.activation]
         blocks = self._single if x.dtype == np.float32 else self._double
-        h = act(_core.activation(x, *self.first_layer(params, dtype=x.dtype), xp=xp), xp)
+        pruned = self.prune(x, xp=xp) if pruned is None else pruned
+        h = act(_core.neurons(pruned, *self.first_layer(params, dtype=x.dtype), xp=xp), xp)
         kernel = params["decision_kernel"] * blocks.decides
         flat = xp.matmul(h * next(drops, 1.0), kernel) + params["decision_bias"]
         decisions = flat.reshape(len(x), len(self.units), self.n_outputs)

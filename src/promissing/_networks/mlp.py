@@ -55,6 +55,9 @@ class MLP:
     compensation : {"none", "shared", "feature"}, default="none"
     groups, shares : tuple, optional
         See `promissing._core.Layout`.
+    gate_rate : float, default=0
+        If positive, the weights of every feature are multiplied with its gate: one number, which
+        starts at 1 and learns so many times as fast as a weight.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class MLP:
     compensation: str = "none"
     groups: tuple[int, ...] | None = None
     shares: tuple[float, ...] | None = None
+    gate_rate: float = 0.0
 
     def __post_init__(self) -> None:
         _core.check_compensation(self.compensation)
@@ -108,6 +112,8 @@ class MLP:
             shapes["compensation_weight"] = (sizes[1],)
         elif self.compensation == "feature":
             shapes["compensation_weight"] = (self.layout.n_features, sizes[1])
+        if self.gate_rate:
+            shapes["gate"] = (self.layout.n_features,)
         return shapes
 
     def init(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -116,13 +122,28 @@ class MLP:
         factor = 2.0 if self.activation == "logistic" else 6.0
         bound = 0.0
         for name, shape in self.shapes().items():
-            if name == "compensation_weight":
+            if name in ("compensation_weight", "gate"):
                 params[name] = np.zeros(shape)
                 continue
             if len(shape) == 2:  # A bias follows its kernel and has its bound.
                 bound = np.sqrt(factor / sum(shape))
             params[name] = rng.uniform(-bound, bound, shape)
         return params
+
+    def first_layer(self, params: Params, *, dtype: Any = np.float64) -> tuple[Any, Any, Any, Any]:
+        """The kernel, bias, compensation and layout `_core` takes."""
+        kernel = params["kernel_0"]
+        if self.gate_rate:
+            gates = 1.0 + self.gate_rate * params["gate"]
+            owners = range(self.n_columns) if self.groups is None else self.groups
+            kernel = kernel * gates[np.array(owners)][:, None]
+        layout = self._single_layout if dtype == np.float32 else self.layout
+        return kernel, params["bias_0"], params.get("compensation_weight"), layout
+
+    def prune(self, x: Any, *, xp: Any) -> Any:
+        """What the first layer makes of x (n, p) before its weights come in."""
+        layout = self._single_layout if x.dtype == np.float32 else self.layout
+        return _core.prune(x, layout, xp=xp, per_feature=self.compensation == "feature")
 
     def forward(
         self,
@@ -132,12 +153,11 @@ class MLP:
         xp: Any,
         dropout: Any = None,
         uniform: Uniform | None = None,
+        pruned: Any = None,
     ) -> Any:
         """The outputs (n, k) for x (n, p), NaN where missing: logits, or the predicted values."""
-        kernel, bias = params["kernel_0"], params["bias_0"]
-        compensation_weight = params.get("compensation_weight")
-        layout = self._single_layout if x.dtype == np.float32 else self.layout
-        h = _core.activation(x, kernel, bias, compensation_weight, layout, xp=xp)
+        pruned = self.prune(x, xp=xp) if pruned is None else pruned
+        h = _core.neurons(pruned, *self.first_layer(params, dtype=x.dtype), xp=xp)
         for i in range(1, len(self.hidden) + 1):
             h = ACTIVATIONS[self.activation](h, xp)
             if dropout is not None and uniform is not None:

@@ -43,7 +43,9 @@ _FILES = (".json", ".csv")
     help="A share of the known cells to take away, in training and test rows.",
 )
 @click.option("--mechanism", default="mcar", show_default=True, help="How: mcar, mar, mnar, ...")
-@click.option("--epochs", type=click.IntRange(min=1), help="Of the networks [200].")
+@click.option(
+    "--epochs", type=click.IntRange(min=1), help="Of the networks; by default the estimator's."
+)
 @table_options
 @seed_option
 @json_option

@@ -40,13 +40,15 @@ _FEWEST = 50  # With fewer rows all are needed to learn from.
     show_default=True,
     help="What a neuron adds for what is missing: none is PROMISSING, shared mPROMISSING.",
 )
-@click.option("--epochs", type=click.IntRange(min=1), default=200, show_default=True)
+@click.option(
+    "--epochs",
+    type=click.IntRange(min=1),
+    help="The most epochs; by default the estimator's, by the number of rows.",
+)
 @click.option(
     "--members",
     type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="Networks in the ensemble.",
+    help="Networks in the ensemble.  [default: 8, with modalities 4]",
 )
 @click.option(
     "--augment/--no-augment",
@@ -68,8 +70,8 @@ def fit(
     file: str,
     out: str,
     compensation: str,
-    epochs: int,
-    members: int,
+    epochs: int | None,
+    members: int | None,
     augment: bool,
     hold_out: float,
     seed: int,
@@ -90,12 +92,12 @@ def fit(
         check_target(out, (".safetensors",))
         problem = read_problem(file, **given)
         train, held = _split(problem, hold_out, seed)
+        asked = {"max_iter": epochs, "n_members": members}
         model = build(
             problem,
             random_state=seed,
             compensation=compensation,
-            max_iter=epochs,
-            n_members=members,
+            **{name: value for name, value in asked.items() if value is not None},
             augment=augment,
             early_stopping=False,  # The rows held out do that.
             verbose=on_terminal(),

@@ -43,7 +43,9 @@ __all__ = ["report"]
     show_default=True,
     help="To train and judge by, drawn at random.",
 )
-@click.option("--epochs", type=click.IntRange(min=1), help="Of the networks [200].")
+@click.option(
+    "--epochs", type=click.IntRange(min=1), help="Of the networks; by default the estimator's."
+)
 @seed_option
 @table_options
 def report(

@@ -140,6 +140,9 @@ def spent(
     of_a_kind = many.get(kind, len(settings["mechanisms"]))
     count = settings["grid_repetitions" if kind == "grid" else "repetitions"]
     of_a_kind *= max(1, count // TOGETHER)  # The last block may be shorter, and compiles anew.
+    anew = min(1.0, jobs / of_a_kind)
+    if kind == "grid" and settings["mechanisms"]:
+        anew = 0.0  # The mechanisms went before.
     return by_kind(
         min(shape.rows, asked["max_rows"] or shape.rows),
         shape.columns,
@@ -149,7 +152,7 @@ def spent(
         len(asked["repetitions"]),
         asked["names"],
         asked["epochs"],
-        min(1.0, jobs / of_a_kind),
+        anew,
         speeds or {},
     )
 

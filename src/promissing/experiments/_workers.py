@@ -2,7 +2,7 @@
 
 Every process, and this one if there is no other, computes with one native thread (BLAS, OpenMP):
 their sums are rounded differently by two, and results may not depend on how many jobs there are.
-JAX keeps threads of its own for all cores, whatever the number of jobs; its results are the same.
+JAX keeps threads of its own, whose number does not change its results: workers share the cores.
 Workers are started anew and not forked, since JAX does not survive a fork.
 """
 
@@ -64,19 +64,21 @@ def reports(batches: Sequence[Batch], context: Mapping[str, Any], jobs: int) -> 
     if min(jobs, len(batches)) <= 1:
         yield from _here(batches, context)
         return
-    from joblib import Parallel, delayed, parallel_config
+    from joblib import Parallel, cpu_count, delayed, parallel_config
 
+    jobs = min(jobs, len(batches))
     tasks = (delayed(_attempt)(b.name, b.work, b.arguments, context) for b in batches)
     # No array is shared by a memory map: those cannot be written to, and others can.
     how = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
-    start = {"initializer": _end_with, "initargs": (os.getpid(), _lifeline())}
+    threads = max(1, cpu_count() // jobs)
+    start = {"initializer": _begin, "initargs": (os.getpid(), _lifeline(), threads)}
     results: Any = None
     try:
         with (
             parallel_config(backend="loky", inner_max_num_threads=1, **start),
             _interrupts_later(),
         ):
-            results = Parallel(n_jobs=min(jobs, len(batches)), **how)(tasks)
+            results = Parallel(n_jobs=jobs, **how)(tasks)
         for report in results:  # noqa: UP028 - `yield from` would close `results` before we can
             yield report
     finally:
@@ -152,8 +154,14 @@ def _lifeline() -> int:
     return os.pipe()[0]
 
 
-def _end_with(parent: int, lifeline: int) -> None:
-    """Prepare a worker: left alone it would wait for more work, or finish what nobody reads."""
+def _begin(parent: int, lifeline: int, threads: int) -> None:
+    """Prepare a worker, which is to end with its parent.
+
+    Left alone it would wait for more work, or finish what nobody reads.
+    """
+    # JAX reads this when it starts. With threads for all cores in every worker, small networks take
+    # half as long again.
+    os.environ.setdefault("NPROC", str(threads))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     # A thread waits as long as a library keeps Python's lock. On Linux the system itself ends us:

@@ -1,0 +1,137 @@
+"""The default recipe: what "auto" means, gates, and that ignorance is the prior."""
+
+import numpy as np
+import pytest
+from plain import classifier, regressor
+from sklearn.metrics import roc_auc_score
+
+from promissing import NanMLPClassifier, NanMLPRegressor, _automatic
+from promissing._networks import evaluate, evaluate_members, stack
+from promissing._networks.fusion import Fusion
+from promissing._networks.mlp import MLP
+from promissing.mlp import PLAIN
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "epochs"),
+    [
+        *((1, 256, 300), (100, 256, 300), (257, 256, 150), (2_000, 256, 40), (10_000, 256, 40)),
+        *((20_000, 256, 20), (40_000, 512, 12), (100_000, 1024, 12), (10**7, 1024, 12)),
+    ],
+)
+def test_auto_follows_from_the_number_of_rows(n, batch, epochs):
+    assert _automatic.batch_size("auto", n) == batch
+    assert _automatic.epochs("auto", n, batch) == epochs
+    assert _automatic.batch_size(7, n) == 7
+    assert _automatic.epochs(9, n, batch) == 9
+
+
+def test_rows_are_set_aside_from_a_hundred_on():
+    assert [_automatic.sets_aside("auto", n) for n in (99, 100)] == [False, True]
+    assert _automatic.sets_aside(True, 5)
+    assert not _automatic.sets_aside(False, 5000)
+
+
+def data(n=400, noise=12, seed=0):
+    """Two columns that matter and many that do not; no value is missing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2 + noise))
+    return X, (X[:, 0] * 2 + np.abs(X[:, 1]) > 0.8).astype(int)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = data(600)
+    return NanMLPClassifier(n_members=3, random_state=0).fit(X, y)
+
+
+def test_nothing_known_is_the_prior(fitted):
+    X, y = data(600)
+    assert fitted.prior_[1] == pytest.approx(y.mean())
+    empty = fitted.predict_proba(np.full((1, X.shape[1]), np.nan))
+    np.testing.assert_allclose(empty[0], fitted.prior_, atol=0.05)
+
+
+def test_gates_open_for_what_matters(fitted):
+    gates = np.abs(1 + fitted.gate_rate * fitted.params_["gate"]).mean(axis=0)
+    assert gates[:2].min() > 2 * gates[2:].mean()
+
+
+def test_gates_shut_noise_out():
+    X, y = data()
+    later, truth = data(2000, seed=1)
+    scores = []
+    for rate in (0.0, 100.0):
+        model = NanMLPClassifier(gate_rate=rate, n_members=2, max_iter=20, random_state=0)
+        scores.append(roc_auc_score(truth, model.fit(X, y).predict_proba(later)[:, 1]))
+    assert scores[1] > scores[0] + 0.01
+
+
+def test_a_gated_network_is_a_plain_one_with_other_weights():
+    rng = np.random.default_rng(0)
+    gated = MLP(4, 1, "squared", hidden=(3,), compensation="feature", groups=(0, 0, 1, 2),
+                gate_rate=100.0)  # fmt: skip
+    plain = MLP(4, 1, "squared", hidden=(3,), compensation="feature", groups=(0, 0, 1, 2))
+    params = gated.init(rng) | {"gate": rng.normal(size=3) / 100}
+    factor = 1 + 100 * params["gate"][[0, 0, 1, 2]]
+    same = {name: value for name, value in params.items() if name != "gate"}
+    same["kernel_0"] = params["kernel_0"] * factor[:, None]
+    x = rng.normal(size=(20, 4))
+    x[rng.random(x.shape) < 0.4] = np.nan
+    np.testing.assert_allclose(evaluate(gated, params, x), evaluate(plain, same, x), rtol=1e-12)
+
+
+def test_gates_are_part_of_files_neutralizers_and_going_on(tmp_path):
+    X, y = data(120, noise=1)
+    X[::5, 0] = np.nan
+    model = classifier((4,), gate_rate=50.0, max_iter=3, warm_start=True, random_state=0)
+    model.fit(X, y)
+    model.save(tmp_path / "m.safetensors")
+    again = NanMLPClassifier.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    kernel = model.params_["kernel_0"][0] * (1 + 50 * model.params_["gate"][0])[:, None]
+    rows = model.params_["compensation_weight"][0] - model.params_["bias_0"][0] / 3
+    np.testing.assert_allclose(model.neutralizers_[0][0, :, 0], rows[0] / kernel[0], rtol=1e-4)
+    before = model.params_["gate"].copy()
+    assert not np.array_equal(model.fit(X, y).params_["gate"], before)
+    with pytest.raises(ValueError, match="`gate_rate` was changed"):
+        model.set_params(gate_rate=10.0).fit(X, y)
+    with pytest.raises(ValueError, match="`gate_rate` must be a non-negative number"):
+        classifier(gate_rate=-1).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        MLP(4, 2, "softmax", hidden=(3, 2), compensation="shared", gate_rate=2.0),
+        Fusion(4, 2, "softmax", (0, 0, 1, 1), units=(2, 3), fusion_units=4),
+    ],
+    ids=["MLP", "Fusion"],
+)
+def test_members_together_are_members_alone(network):
+    rng = np.random.default_rng(0)
+    members = [network.init(rng) for _ in range(3)]
+    x = rng.normal(size=(10, 4))
+    x[rng.random(x.shape) < 0.3] = np.nan
+    together = evaluate_members(network, stack(members), x, block=4)
+    np.testing.assert_allclose(together, [evaluate(network, one, x) for one in members])
+
+
+def test_plain_is_one_network_without_extras():
+    X, y = data(150, noise=0)
+    model = NanMLPRegressor(**PLAIN | {"max_iter": 2}).fit(X, y)
+    assert {name: value.shape for name, value in model.params_.items()} == {
+        "kernel_0": (1, 2, 100),
+        "bias_0": (1, 100),
+        "kernel_1": (1, 100, 1),
+        "bias_1": (1, 1),
+        "compensation_weight": (1, 2, 100),
+    }
+    assert set(PLAIN) <= set(regressor().get_params())
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_iter", "many"), ("early_stopping", "never")])
+def test_other_words_than_auto_are_refused(name, value):
+    X, y = data(20)
+    with pytest.raises(ValueError, match=f"`{name}` must be .*'auto'"):
+        classifier(**{name: value}).fit(X, y)
