@@ -10,13 +10,14 @@ from hypothesis import settings
 
 # Compiling dominates the first example of a framework, so no deadline; derandomised, so that the
 # same commit gives the same verdict.
-settings.register_profile("promissing", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("promissing", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("promissing")
 
 # Their networks train for a few epochs: nearly all of the time is compiling, once for every shape.
 QUICK = {
     *("test_cli", "test_clinical", "test_comparison", "test_demo", "test_docs"),
     *("test_fusion_sklearn", "test_mlp_sklearn", "test_package", "test_report", "test_browser"),
+    *("test_openml_study", "test_simulation", "test_strategies", "test_persist"),
 }
 
 
@@ -28,6 +29,9 @@ def _compiling_quickly(request):
         return
     import jax
 
+    # In the environment too, for the processes that are started.
+    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
+    del os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"]

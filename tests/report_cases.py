@@ -5,13 +5,15 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from promissing.mlp import PLAIN
 from promissing.problem import pose
 from promissing.report import gather
 
 SCRIPT = "<script>alert(1)</script>"
 LONG = 'a column "whose" name\'s long & full of <b>signs</b>, ' + "going on and on " * 8 + "and on"
 TINY = {
-    **{"hidden_layer_sizes": (8,), "n_members": 2, "early_stopping": False},
+    **PLAIN,
+    **{"hidden_layer_sizes": (8,), "n_members": 2, "augment": True},
     **{"max_iter": 30, "learning_rate_init": 0.02},
 }
 FUSION = {

@@ -12,8 +12,9 @@ from promissing import strategies
 from promissing._paired import corrected_t_test, holm
 from promissing.cli import main
 from promissing.comparison import _recommend, compare
+from promissing.mlp import PLAIN
 
-SMALL = {"hidden_layer_sizes": (8,), "max_iter": 3}
+SMALL = {**PLAIN, "hidden_layer_sizes": (8,), "max_iter": 3}
 # No trees: on a busy machine a hundred rounds of their threads take longer than all networks here.
 FEW = ["zero", "mean", "fpromissing"]
 
@@ -62,7 +63,7 @@ def test_it_can_be_written_as_json(found):
     assert again["table"][0]["p"] is None
     assert len(again["scores"]) == 18
     assert again["recommendation"] == found.recommendation
-    assert again["settings"] == {"hidden_layer_sizes": [8], "max_iter": 3}
+    assert again["settings"] == {**SMALL, "hidden_layer_sizes": [8]}
 
 
 def test_the_same_seed_gives_the_same_scores():
