@@ -5,7 +5,7 @@ import pytest
 from plain import classifier, regressor
 from sklearn.metrics import roc_auc_score
 
-from promissing import NanMLPClassifier, NanMLPRegressor, _automatic
+from promissing import NanMLPClassifier, NanMLPRegressor, _automatic, _fitting
 from promissing._networks import evaluate, evaluate_members, stack
 from promissing._networks.fusion import Fusion
 from promissing._networks.mlp import MLP
@@ -135,3 +135,27 @@ def test_other_words_than_auto_are_refused(name, value):
     X, y = data(20)
     with pytest.raises(ValueError, match=f"`{name}` must be .*'auto'"):
         classifier(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("loss", "mean", "bias"),
+    [("log", [0.2], [np.log(0.25)]), ("softmax", [0.2, 0.8], np.log([0.2, 0.8])),
+     ("squared", [3.0], [3.0]), ("log", [0.0], [np.log(0.001 / 0.999)])],
+)  # fmt: skip
+def test_networks_start_at_the_prior(loss, mean, bias):
+    network = MLP(2, len(mean), loss, hidden=(3,))
+    params = stack([network.init(np.random.default_rng(0)) for _ in range(2)])
+    network.start_at(params, np.array(mean))
+    np.testing.assert_allclose(params["bias_1"], [bias, bias])
+
+
+def test_one_row_in_sixteen_is_empty_and_has_the_mean_target():
+    tables = [np.zeros((40, 3), np.float32)]
+    targets, weights = np.arange(40.0)[:, None], np.r_[np.full(20, 2.0), np.zeros(20)]
+    rows = [np.arange(40), np.arange(16)]
+    rows, targets, weights = _fitting._with_an_empty_row(tables, rows, targets, weights, 40)
+    assert np.isnan(tables[1]).all()
+    assert [mine[-1] for mine in rows] == [40, 40]
+    assert [np.count_nonzero(mine == 40) for mine in rows] == [3, 1]
+    assert targets[40] == pytest.approx(9.5)
+    assert weights[40] == 1.0

@@ -8,6 +8,7 @@ BATCH, LONG = 256, (2**15, 2**16)  # Twice as many from the first number of rows
 EPOCHS, FEW_EPOCHS, MANY_ROWS = 40, 12, 400_000
 FEWEST_STEPS = 300
 HELD_OUT_FROM = 100
+EMPTY = 16  # One of so many rows to learn from is empty.
 
 
 def batch_size(asked: int | str, n: int) -> int:

@@ -72,6 +72,9 @@ class Fitting(ABC):
     validation_loss_curve_: list[float]
     _target: Any
     _warned: set[str]
+    # Whether an estimator that makes gaps is also taught the prior by a row of which nothing is
+    # known; modalities that vanish teach it well enough.
+    _knows_nothing = False
 
     @abstractmethod
     def _make_network(self, n_outputs: int, loss: str) -> Any:
@@ -126,6 +129,8 @@ class Fitting(ABC):
                 rows = [np.arange(len(y))] * self.n_members
                 val_rows = [np.arange(len(y), len(targets))] * self.n_members
             rows, weights = self._draw(rows, val_rows, targets, weights)
+            if self._knows_nothing and self.augment:
+                rows, targets, weights = _with_an_empty_row(tables, rows, targets, weights, len(y))
             # A falling rate is meant to reach its end; only rows set aside can stop it before.
             constant = self.learning_rate == "constant"
             longest = max(len(mine) for mine in rows)
@@ -331,6 +336,8 @@ class Fitting(ABC):
         else:
             params, n_before = stack([self._network.init(rng) for rng in self._rngs]), 0
             curves = [], []
+            if self._knows_nothing and self.augment:
+                self._network.start_at(params, np.average(targets, axis=0, weights=weights))
         kind = (self.solver, self.solver == "sgd" and self.momentum > 0)
         opt_state = self._opt_state if kind == self._opt_kind else None
         decoupled = self.solver == "adamw"
@@ -399,6 +406,23 @@ class Fitting(ABC):
     def _first_columns(self) -> Array:
         """One output column per feature: all of them are missing together."""
         return np.searchsorted(self.encoder_.groups_, np.arange(self.encoder_.n_features_in_))
+
+
+def _with_an_empty_row(
+    tables: list[Array], rows: list[Array], targets: Array, weights: Array, n: int
+) -> tuple[list[Array], Array, Array]:
+    """One row more, nothing known and the mean target: a few in every batch of every member.
+
+    The first n rows are those to learn from. `tables` is added to.
+    """
+    tables.append(np.full((1, tables[0].shape[1]), np.nan, np.float32))
+    mean = np.average(targets[:n], axis=0, weights=weights[:n])
+    place = len(targets)
+    rows = [
+        np.concatenate([mine, np.full(-(-len(mine) // _automatic.EMPTY), place)]) for mine in rows
+    ]
+    targets = np.concatenate([targets, mean[None].astype(targets.dtype)])
+    return rows, targets, np.append(weights, weights[:n].mean())
 
 
 def _means(curves: Array) -> list[float]:

@@ -43,6 +43,7 @@ class _NanMLP(NanEstimator):
 
     compensation: str
     _network_type = MLP
+    _knows_nothing = True
 
     def __init__(
         self,
@@ -171,7 +172,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
     augment : bool or float, default=0.2
         Share of the rows of a batch that get extra gaps while training (True: 0.5). Such a row
         loses each feature with a probability of its own, drawn from U(0, 1), so that the network
-        learns to do without, and predicts the prior where nothing is known.
+        learns to do without. One row in 16 is empty besides and has the prior for its target.
     class_weight : dict or "balanced", optional
         Weights of the classes, as elsewhere in scikit-learn.
     min_known : float, default=0

@@ -130,6 +130,12 @@ class MLP:
             params[name] = rng.uniform(-bound, bound, shape)
         return params
 
+    def start_at(self, params: dict[str, np.ndarray], mean: np.ndarray) -> None:
+        """Let new parameters predict near the mean target, from the first step on."""
+        share = np.clip(mean, 1e-3, 1 - 1e-3)
+        bias = {"log": np.log(share / (1 - share)), "softmax": np.log(share)}
+        params[f"bias_{len(self.hidden)}"][:] = bias.get(self.loss_name, mean)
+
     def first_layer(self, params: Params, *, dtype: Any = np.float64) -> tuple[Any, Any, Any, Any]:
         """The kernel, bias, compensation and layout `_core` takes."""
         kernel = params["kernel_0"]
@@ -158,6 +164,11 @@ class MLP:
         """The outputs (n, k) for x (n, p), NaN where missing: logits, or the predicted values."""
         pruned = self.prune(x, xp=xp) if pruned is None else pruned
         h = _core.neurons(pruned, *self.first_layer(params, dtype=x.dtype), xp=xp)
+        if dropout is not None:
+            # A row of which nothing is known has nothing to drop: it is always the same, and would
+            # learn to be right on average over what is dropped, not when nothing is.
+            blank = xp.all(xp.isnan(x), axis=-1, keepdims=True)
+            dropout = xp.where(blank, 0.0, dropout)
         for i in range(1, len(self.hidden) + 1):
             h = ACTIVATIONS[self.activation](h, xp)
             if dropout is not None and uniform is not None:
