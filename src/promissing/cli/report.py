@@ -39,7 +39,7 @@ __all__ = ["report"]
 @click.option(
     "--max-rows",
     type=click.IntRange(min=50),
-    default=20_000,
+    default=10_000,
     show_default=True,
     help="To train and judge by, drawn at random.",
 )

@@ -41,7 +41,7 @@ def gather(
     strategies: Iterable[str] | None = STRATEGIES,
     folds: int = 5,
     rows: int = 200,
-    max_rows: int = 20_000,
+    max_rows: int = 10_000,
     settings: Mapping[str, Any] | None = None,
     random_state: int = 0,
     command: str = "",
@@ -66,7 +66,7 @@ def gather(
     folds : int, default=5
     rows : int, default=200
         How many rows can be browsed at most.
-    max_rows : int, default=20,000
+    max_rows : int, default=10,000
         How many rows are used for training and judging at most, drawn at random.
     settings : mapping, optional
         Parameters of the network, such as `{"max_iter": 50}`.

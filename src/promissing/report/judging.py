@@ -69,7 +69,7 @@ def judge(
     model: Any = None,
     held_out: bool = False,
     folds: int = 5,
-    max_rows: int = 20_000,
+    max_rows: int = 10_000,
     settings: Mapping[str, Any] | None = None,
     random_state: int = 0,
     progress: Progress | None = None,
