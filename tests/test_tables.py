@@ -203,9 +203,18 @@ def test_bins_are_piecewise_linear_beside_the_standardised_value():
     new = np.array([[-1.0], [0.5], [1.0], [2.0], [9.0], [NAN]])
     out = encoder.transform(new)
     assert_array_equal(out[:, 1:], [[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1], [NAN, NAN]])
-    assert_array_equal(out[:, :1], TableEncoder().fit(x).transform(new))
+    far = TableEncoder().fit(x).transform(new)
+    assert far[4] > 3  # Beyond three deviations a number is as far out as it gets.
+    assert_array_equal(out[:, :1], np.clip(far, -3, 3))
     assert_array_equal(encoder.groups_, [0, 0, 0])
     assert list(encoder.get_feature_names_out()) == ["x0", "x0_bin0", "x0_bin1"]
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+def test_bins_do_not_hide_infinity(bad):
+    encoder = TableEncoder(n_bins=2).fit(np.array([[0.0, 1.0], [1.0, 2.0], [3.0, 5.0]]))
+    with pytest.raises(ValueError, match="Column 1 contains infinity"):
+        encoder.transform([[1.0, bad]])
 
 
 @few

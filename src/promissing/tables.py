@@ -56,7 +56,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     n_bins : int, default=0
         If positive, every number and date also gets the piecewise-linear encoding on that many
         (weighted) quantile bins: one column per bin, 0 below it, 1 above it and linear inside.
-        Bins that coincide are merged.
+        Bins that coincide are merged. The standardised number itself is then held to within three
+        deviations of the mean.
     max_categories : int, default=64
         The most columns a category may take. Where it has more values, the most frequent
         `max_categories - 1` have their own and all others share the column "(other)".
@@ -332,6 +333,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for start in range(0, len(out), step):
             rows = slice(start, start + step)
             values = readings[rows] if self._one_to_one else readings[rows].take(self.groups_, 1)
+            if self._bounded:  # Bounds would hide infinity.
+                infinite = np.isinf(readings[rows]) & self._observed
+                if infinite.any():
+                    i, j = np.argwhere(infinite)[0]
+                    _columns.refuse_infinity(readings[start + i, j], out.dtype, self._key(int(j)))
             with np.errstate(over="ignore"):
                 values = values - shift
                 values /= scale
