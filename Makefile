@@ -10,10 +10,13 @@ export PIP_NO_COMPILE := 1
 demo: .venv/base
 	$(BIN)/promissing demo --out promissing-demo
 
-test: lint
+# What has but one process goes two at a time; then all tests, on both cores.
+test: .venv/test
+	$(MAKE) -j 2 lint keras-torch keras-tensorflow
 	KERAS_BACKEND=jax $(BIN)/python -m pytest -n 2 --dist worksteal -q
-	KERAS_BACKEND=torch $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/test_keras.py
-	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/test_keras.py
+
+keras-%: .venv/test
+	KERAS_BACKEND=$* $(BIN)/python -m pytest -q tests/test_keras.py
 
 lint: .venv/test
 	$(BIN)/ruff check .

@@ -233,8 +233,11 @@ def draw(frame: pd.DataFrame, out: Path, half: str) -> None:
     """Mean ranks with their intervals, best first, by group of settings."""
     groups = [name for name in GROUPS if name in set(frame["settings"])]
     tall = 0.3 * frame["method"].nunique() + 1.1
-    with looks.figure(1, len(groups), figsize=(3.6 * len(groups), tall)) as (fig, axes):
-        for ax, name in zip(axes[0], groups, strict=True):
+    across, down = min(2, len(groups)), -(-len(groups) // 2)
+    with looks.figure(down, across, figsize=(4.6 * across, tall * down)) as (fig, axes):
+        for ax in axes.flat[len(groups) :]:
+            ax.set_axis_off()
+        for ax, name in zip(axes.flat, groups, strict=False):
             cell = frame[frame["settings"] == name].reset_index(drop=True)
             places = np.arange(len(cell))[::-1]
             for place, line in zip(places, cell.itertuples(), strict=True):
@@ -243,7 +246,7 @@ def draw(frame: pd.DataFrame, out: Path, half: str) -> None:
                 ax.plot(line.rank, place, marker="o", color=color, ms=6)
             ax.set_yticks(places, [NAMES.get(method, method) for method in cell["method"]])
             ax.grid(False, axis="y")
-            ax.set(xlabel="mean rank, 95 % bootstrap over tables", title=GROUPS[name])
+            ax.set(xlabel="mean rank (95 %, tables drawn again)", title=GROUPS[name])
         looks.save(fig, out, f"ranks_{half}")
 
 
