@@ -10,7 +10,7 @@ from hypothesis import settings
 
 # Compiling dominates the first example of a framework, so no deadline; derandomised, so that the
 # same commit gives the same verdict.
-settings.register_profile("promissing", deadline=None, derandomize=True, max_examples=15)
+settings.register_profile("promissing", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("promissing")
 
 # Their networks train for a few epochs: nearly all of the time is compiling, once for every shape.

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import cases, spelled_out
-from hypothesis import given
+from hypothesis import given, settings
 
 from promissing.checks import LAYER_CHECKS, LayerUnderTest
 from promissing.jax import NanDenseParams, apply, init, neutralizers
@@ -43,6 +43,7 @@ def test_contract(check, compensation, dtype):
         check(LayerUnderTest(forward, gradient, compensation, dtype))
 
 
+@settings(max_examples=15)  # Most of them compile something.
 @given(cases(few_shapes=True))
 def test_agrees_with_numpy(case):
     params = params_of(*case.weights, "float32")

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 from cases import cases, spelled_out
-from hypothesis import given
+from hypothesis import given, settings
 
 from promissing.checks import DTYPES, LAYER_CHECKS, LayerUnderTest
 
@@ -107,6 +107,7 @@ def test_contract(check, compensation, dtype):
         check(layer)
 
 
+@settings(max_examples=15)  # Most of them compile something.
 @given(cases(few_shapes=True))
 def test_agrees_with_numpy(case):
     layer = build(*case.weights, "float32", case.groups, case.shares)

@@ -13,7 +13,7 @@ from promissing import NanMLPClassifier
 from promissing.checks import ESTIMATOR_CHECKS, check_estimator
 
 ESTIMATORS = [
-    # The defaults train eight times as much, and compile much longer, for the same verdict.
+    # Plain ones: the defaults compile and train far longer. The last has their other parts.
     classifier(),
     regressor(),
     NanMLPClassifier((16, 16), n_members=2, max_iter=20, compensation="shared"),

@@ -72,9 +72,9 @@ class Fitting(ABC):
     validation_loss_curve_: list[float]
     _target: Any
     _warned: set[str]
-    # Whether an estimator that makes gaps is also taught the prior by a row of which nothing is
-    # known; modalities that vanish teach it well enough.
-    _knows_nothing = False
+    # Whether an estimator that makes gaps also starts at the prior, and is taught it by a row of
+    # which nothing is known; modalities that vanish teach it well enough.
+    _has_empty_row = False
 
     @abstractmethod
     def _make_network(self, n_outputs: int, loss: str) -> Any:
@@ -129,7 +129,7 @@ class Fitting(ABC):
                 rows = [np.arange(len(y))] * self.n_members
                 val_rows = [np.arange(len(y), len(targets))] * self.n_members
             rows, weights = self._draw(rows, val_rows, targets, weights)
-            if self._knows_nothing and self.augment:
+            if self._has_empty_row and self.augment:
                 rows, targets, weights = _with_an_empty_row(tables, rows, targets, weights, len(y))
             # A falling rate is meant to reach its end; only rows set aside can stop it before.
             constant = self.learning_rate == "constant"
@@ -162,7 +162,7 @@ class Fitting(ABC):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: Any = None
     ) -> Self:
         """One epoch over the given rows; the first call settles encoding and classes."""
-        if self.early_stopping is True:
+        if self.early_stopping not in (False, "auto"):
             raise ValueError("partial_fit does not support early_stopping=True")
         resume = hasattr(self, "params_")
         with self._all_or_nothing():
@@ -336,7 +336,7 @@ class Fitting(ABC):
         else:
             params, n_before = stack([self._network.init(rng) for rng in self._rngs]), 0
             curves = [], []
-            if self._knows_nothing and self.augment:
+            if self._has_empty_row and self.augment:
                 self._network.start_at(params, np.average(targets, axis=0, weights=weights))
         kind = (self.solver, self.solver == "sgd" and self.momentum > 0)
         opt_state = self._opt_state if kind == self._opt_kind else None

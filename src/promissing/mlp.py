@@ -43,7 +43,7 @@ class _NanMLP(NanEstimator):
 
     compensation: str
     _network_type = MLP
-    _knows_nothing = True
+    _has_empty_row = True
 
     def __init__(
         self,
