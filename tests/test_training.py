@@ -10,6 +10,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from promissing._engine import batches as engine_batches
 from promissing._engine import epoch as engine_epoch
+from promissing._engine import lanes as engine_lanes
 from promissing._networks import evaluate, stack
 from promissing._networks.losses import row_loss
 from promissing._networks.mlp import ACTIVATIONS, MLP
@@ -312,6 +313,32 @@ def test_a_replica_does_not_depend_on_its_neighbours(hidden, n):
         for curve in ("train_loss", "val_loss"):
             ours, theirs = getattr(alone, curve)[:, 0], getattr(together, curve)[:, r]
             np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+
+
+@pytest.mark.parametrize("cores", [2, 3, 16])
+def test_any_number_of_cores_gives_the_same_bits(cores, monkeypatch):
+    everyone = crowd((600,), 5) | {"n_iter_no_change": 1, "max_epochs": 6}
+    everyone["learning_rate"] = np.array([0.01, 1e-9, 0.01, 0.01, 1e-9])
+
+    def on(cores):
+        monkeypatch.setattr(engine_lanes, "usable_cores", lambda: cores)
+        return run(**everyone)
+
+    one, many = on(1), on(cores)
+    assert difference(one.params, many.params) == 0
+    for name in ("train_loss", "val_loss", "n_epochs", "best_epoch"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
+    assert len(set(one.n_epochs)) > 1, "some should have stopped before others"
+
+
+@pytest.mark.parametrize(
+    ("cores", "said", "usable"),
+    [(8, "", 8), (8, "2", 2), (8, "64", 8), (8, "0", 1), (8, "all", 8), (1, "", 1)],
+)
+def test_what_holds_jax_to_fewer_threads_holds_us(cores, said, usable, monkeypatch):
+    monkeypatch.setattr(engine_lanes, "cpu_count", lambda: cores)
+    monkeypatch.setenv("NPROC", said)
+    assert engine_lanes.usable_cores() == usable
 
 
 def test_the_same_seed_gives_the_same_bits():

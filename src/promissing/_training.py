@@ -18,6 +18,7 @@ import numpy as np
 from promissing._engine import epoch, packing
 from promissing._engine.batches import Batches, bucket, stacked
 from promissing._engine.epoch import Plan, Replicas, State, Table
+from promissing._engine.lanes import Lanes
 from promissing._engine.watch import Watch
 from promissing._networks import Network, Params
 from promissing._parameters import LAWS, RATES, SOLVERS
@@ -230,36 +231,33 @@ def train(
 
     try:
         dealt = None
-        for number in range(max_epochs):
-            ids = np.flatnonzero(watch.active)
-            if not ids.size:
-                break
-            done = number * int(batches.steps.max())
-            plan = plan._replace(width=epoch.next_width(plan.width, ids.size, work, done))
-            order = np.full(n_replicas + plan.width, n_replicas, np.int32)
-            order[: ids.size] = ids
-            keys, rows = deal(ids) if dealt is None else dealt
-            reached, losses = epoch.run_epoch(
-                network,
-                plan,
-                table,
-                replicas._replace(key=keys, batches=rows, best_loss=watch.best_loss),
-                state,
-                order,
-                np.int32(-(-ids.size // plan.width)),
-                np.array([number, max_epochs], np.float32),
-            )
-            # The next batches, while the device is at work, unless they take much memory.
-            ahead = number + 1 < max_epochs and rows.nbytes < 2**24
-            dealt = deal(ids) if ahead else None
-            train_loss, val_loss = np.asarray(losses)
-            state = (
-                reached  # First: an interrupt here must not count an epoch and lose its weights.
-            )
-            watch.see(train_loss, val_loss)
-            if on_epoch is not None:
-                now = fetch(state.params)
-                on_epoch(Epoch(number + 1, now, train_loss, val_loss, watch.active))
+        with Lanes() as lanes:
+            for number in range(max_epochs):
+                ids = np.flatnonzero(watch.active)
+                if not ids.size:
+                    break
+                done = number * int(batches.steps.max())
+                plan = plan._replace(width=epoch.next_width(plan.width, ids.size, work, done))
+                keys, rows = deal(ids) if dealt is None else dealt
+                finish = lanes.begin(
+                    network,
+                    plan,
+                    table,
+                    replicas._replace(key=keys, batches=rows, best_loss=watch.best_loss),
+                    state,
+                    ids,
+                    np.array([number, max_epochs], np.float32),
+                )
+                # The next batches, while the device is at work, unless they take much memory.
+                ahead = number + 1 < max_epochs and rows.nbytes < 2**24
+                dealt = deal(ids) if ahead else None
+                reached, (train_loss, val_loss) = finish()
+                # First: an interrupt here must not count an epoch and lose its weights.
+                state = reached
+                watch.see(train_loss, val_loss)
+                if on_epoch is not None:
+                    now = fetch(state.params)
+                    on_epoch(Epoch(number + 1, now, train_loss, val_loss, watch.active))
     except KeyboardInterrupt:
         if not watch.history:
             raise
