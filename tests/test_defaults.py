@@ -9,6 +9,7 @@ from promissing import NanMLPClassifier, NanMLPRegressor, _automatic, _fitting
 from promissing._networks import evaluate, evaluate_members, stack
 from promissing._networks.fusion import Fusion
 from promissing._networks.mlp import MLP
+from promissing._targets import make_classes, make_numbers
 from promissing.mlp import PLAIN
 
 
@@ -49,7 +50,7 @@ def test_nothing_known_is_the_prior(fitted):
     X, y = data(600)
     assert fitted.prior_[1] == pytest.approx(y.mean())
     empty = fitted.predict_proba(np.full((1, X.shape[1]), np.nan))
-    np.testing.assert_allclose(empty[0], fitted.prior_, atol=0.05)
+    np.testing.assert_allclose(empty[0], fitted.prior_, atol=1e-3)
 
 
 def test_gates_open_for_what_matters(fitted):
@@ -137,25 +138,98 @@ def test_other_words_than_auto_are_refused(name, value):
         classifier(**{name: value}).fit(X, y)
 
 
+def labels(kind, n=300, seed=0):
+    """Rows, and targets of one kind whose prior is far from even."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    level = np.nan_to_num(X[:, 0]) + rng.normal(size=n)
+    y = {
+        "binary": np.where(level > 1, "yes", "no"),
+        "classes": np.digitize(level, [0.8, 2.0]),
+        "labels": np.c_[level > 1, level < 0.5].astype(int),
+        "numbers": 100 + 20 * level,
+        "targets": np.c_[level, 5 - 3 * level],
+    }
+    return X, y[kind]
+
+
 @pytest.mark.parametrize(
-    ("loss", "mean", "bias"),
-    [("log", [0.2], [np.log(0.25)]), ("softmax", [0.2, 0.8], np.log([0.2, 0.8])),
-     ("squared", [3.0], [3.0]), ("log", [0.0], [np.log(0.001 / 0.999)])],
+    ("kind", "compensation"),
+    [("classes", "shared"), ("classes", "feature"), ("labels", "feature"), ("targets", "feature"),
+     ("numbers", "feature")],
 )  # fmt: skip
-def test_networks_start_at_the_prior(loss, mean, bias):
-    network = MLP(2, len(mean), loss, hidden=(3,))
+def test_of_any_target_nothing_known_is_the_prior(kind, compensation):
+    X, y = labels(kind)
+    number = kind in ("numbers", "targets")
+    model = (NanMLPRegressor if number else NanMLPClassifier)(
+        n_members=2, max_iter=20, compensation=compensation, random_state=0
+    )
+    empty = np.full((1, 4), np.nan)
+    model.fit(X, y)
+    found = model.predict(empty) if number else model.predict_proba(empty)
+    np.testing.assert_allclose(np.ravel(found), np.ravel(model.prior_), rtol=1e-3, atol=1e-3)
+
+
+def test_most_classes_missing_is_near_the_prior():
+    """One feature of many known, and that one noise."""
+    X, y = labels("classes", 600)
+    model = NanMLPClassifier(n_members=2, random_state=0).fit(X, y)
+    row = np.array([[np.nan, np.nan, 0.3, np.nan]])
+    np.testing.assert_allclose(model.predict_proba(row)[0], model.prior_, atol=0.1)
+
+
+@pytest.mark.parametrize("compensation", ["none", "shared", "feature"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_the_last_step_to_the_prior_leaves_complete_rows_alone(activation, compensation):
+    network = MLP(4, 2, "squared", hidden=(8, 8), compensation=compensation, activation=activation,
+                  groups=(0, 0, 1, 2))  # fmt: skip
+    params = network.init(np.random.default_rng(0))
+    rows = np.random.default_rng(1).normal(size=(5, 4))
+    empty, before = np.full((1, 4), np.nan), evaluate(network, params, rows)
+    start = evaluate(network, params, empty)[0]
+    network.end_at(params, start + np.array([0.02, -0.03]))
+    np.testing.assert_array_equal(evaluate(network, params, rows), before)
+    moved = evaluate(network, params, empty)[0] - start
+    np.testing.assert_allclose(moved, 0 if compensation == "none" else [0.02, -0.03], atol=2e-4)
+
+
+def test_networks_start_at_the_prior():
+    network = MLP(2, 2, "softmax", hidden=(3,))
     params = stack([network.init(np.random.default_rng(0)) for _ in range(2)])
-    network.start_at(params, np.array(mean))
-    np.testing.assert_allclose(params["bias_1"], [bias, bias])
+    network.start_at(params, np.array([1.0, 2.0]))
+    np.testing.assert_allclose(params["bias_1"], [[1, 2], [1, 2]])
 
 
-def test_one_row_in_sixteen_is_empty_and_has_the_mean_target():
+@pytest.mark.parametrize("kind", ["binary", "classes", "labels", "numbers", "targets"])
+def test_outputs_at_rest_mean_the_prior(kind):
+    _, y = labels(kind)
+    weight = np.linspace(1, 2, len(y))
+    if kind in ("numbers", "targets"):
+        target = make_numbers(y, weight)
+        back = target.decode
+    else:
+        target = make_classes(y, weight, declared=None, class_weight=None, estimator="")
+        back = target.proba
+    prior = target.prior(y, weight)
+    np.testing.assert_allclose(np.ravel(back(target.resting(prior)[None])), prior)
+    known, shares = target.of_prior(prior)
+    assert shares.sum() == pytest.approx(1)
+    mean = np.average(target.encode(y), axis=0, weights=weight)
+    np.testing.assert_allclose(shares @ known, mean, atol=1e-6)
+
+
+def test_one_row_in_sixteen_is_empty():
     tables = [np.zeros((40, 3), np.float32)]
-    targets, weights = np.arange(40.0)[:, None], np.r_[np.full(20, 2.0), np.zeros(20)]
+    targets, weights = np.arange(40.0)[:, None], np.full(40, 2.0)
     rows = [np.arange(40), np.arange(16)]
-    rows, targets, weights = _fitting._with_an_empty_row(tables, rows, targets, weights, 40)
+    known, shares = np.array([[0.0], [1.0]]), np.array([0.25, 0.75])
+    rows, targets, weights = _fitting._with_empty_rows(
+        tables, rows, targets, weights, 2.0, known, shares
+    )
     assert np.isnan(tables[1]).all()
-    assert [mine[-1] for mine in rows] == [40, 40]
-    assert [np.count_nonzero(mine == 40) for mine in rows] == [3, 1]
-    assert targets[40] == pytest.approx(9.5)
-    assert weights[40] == 1.0
+    assert tables[1].shape == (2, 3)
+    assert [mine[-1] for mine in rows] == [41, 41]
+    assert [np.count_nonzero(mine >= 40) for mine in rows] == [4, 2]
+    assert targets[40:].tolist() == known.tolist()
+    assert weights[40:].tolist() == [1.0, 3.0]

@@ -129,8 +129,12 @@ class Fitting(ABC):
                 rows = [np.arange(len(y))] * self.n_members
                 val_rows = [np.arange(len(y), len(targets))] * self.n_members
             rows, weights = self._draw(rows, val_rows, targets, weights)
-            if self._has_empty_row and self.augment:
-                rows, targets, weights = _with_an_empty_row(tables, rows, targets, weights, len(y))
+            empty = self._has_empty_row and bool(self.augment)
+            if empty:
+                known = self._target.of_prior(self.prior_)
+                rows, targets, weights = _with_empty_rows(
+                    tables, rows, targets, weights, weights[: len(y)].mean(), *known
+                )
             # A falling rate is meant to reach its end; only rows set aside can stop it before.
             constant = self.learning_rate == "constant"
             longest = max(len(mine) for mine in rows)
@@ -148,6 +152,10 @@ class Fitting(ABC):
                 schedule=self.learning_rate,
                 patience=self.n_iter_no_change if constant or val_rows is not None else np.inf,
             )
+            if empty:
+                for r in range(self.n_members):
+                    member = {name: value[r] for name, value in self.params_.items()}
+                    self._network.end_at(member, self._target.resting(self.prior_))
         unfinished = not (trained.converged.all() or trained.interrupted)
         if constant and unfinished and np.isfinite(self.n_iter_no_change):
             warnings.warn(
@@ -337,7 +345,7 @@ class Fitting(ABC):
             params, n_before = stack([self._network.init(rng) for rng in self._rngs]), 0
             curves = [], []
             if self._has_empty_row and self.augment:
-                self._network.start_at(params, np.average(targets, axis=0, weights=weights))
+                self._network.start_at(params, self._target.resting(self.prior_))
         kind = (self.solver, self.solver == "sgd" and self.momentum > 0)
         opt_state = self._opt_state if kind == self._opt_kind else None
         decoupled = self.solver == "adamw"
@@ -408,21 +416,28 @@ class Fitting(ABC):
         return np.searchsorted(self.encoder_.groups_, np.arange(self.encoder_.n_features_in_))
 
 
-def _with_an_empty_row(
-    tables: list[Array], rows: list[Array], targets: Array, weights: Array, n: int
+def _with_empty_rows(
+    tables: list[Array],
+    rows: list[Array],
+    targets: Array,
+    weights: Array,
+    weight: float,
+    known: Array,
+    shares: Array,
 ) -> tuple[list[Array], Array, Array]:
-    """One row more, nothing known and the mean target: a few in every batch of every member.
+    """Rows of which nothing is known: a few in every batch of every member.
 
-    The first n rows are those to learn from. `tables` is added to.
+    `known` are their targets (m, k) and `shares` (m,) how much of them each is; `weight` is that of
+    a row. `tables` is added to.
     """
-    tables.append(np.full((1, tables[0].shape[1]), np.nan, np.float32))
-    mean = np.average(targets[:n], axis=0, weights=weights[:n])
-    place = len(targets)
+    tables.append(np.full((len(known), tables[0].shape[1]), np.nan, np.float32))
+    places = np.arange(len(targets), len(targets) + len(known))
     rows = [
-        np.concatenate([mine, np.full(-(-len(mine) // _automatic.EMPTY), place)]) for mine in rows
+        np.concatenate([mine, np.repeat(places, -(-len(mine) // (_automatic.EMPTY * len(known))))])
+        for mine in rows
     ]
-    targets = np.concatenate([targets, mean[None].astype(targets.dtype)])
-    return rows, targets, np.append(weights, weights[:n].mean())
+    targets = np.concatenate([targets, known.astype(targets.dtype)])
+    return rows, targets, np.append(weights, weight * shares * len(known))
 
 
 def _means(curves: Array) -> list[float]:

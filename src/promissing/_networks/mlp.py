@@ -18,6 +18,9 @@ __all__ = ["ACTIVATIONS", "MLP"]
 
 Uniform = Callable[[tuple[int, ...]], Any]
 
+NUDGE, NEAR, FEW_STEPS = 1e-6, 1e-4, 50  # Newton's method for `end_at`.
+HALVES = 0.5 ** np.arange(10)
+
 
 def _logistic(h: Any, xp: Any) -> Any:
     return 0.5 * xp.tanh(0.5 * h) + 0.5  # 1 / (1 + exp(-h)) overflows.
@@ -130,11 +133,39 @@ class MLP:
             params[name] = rng.uniform(-bound, bound, shape)
         return params
 
-    def start_at(self, params: dict[str, np.ndarray], mean: np.ndarray) -> None:
-        """Let new parameters predict near the mean target, from the first step on."""
-        share = np.clip(mean, 1e-3, 1 - 1e-3)
-        bias = {"log": np.log(share / (1 - share)), "softmax": np.log(share)}
-        params[f"bias_{len(self.hidden)}"][:] = bias.get(self.loss_name, mean)
+    def start_at(self, params: dict[str, np.ndarray], outputs: np.ndarray) -> None:
+        """Let new parameters give about these outputs, from the first step on."""
+        params[f"bias_{len(self.hidden)}"][:] = outputs
+
+    def end_at(self, params: dict[str, np.ndarray], outputs: np.ndarray) -> None:
+        """Let an empty row give these outputs: its compensation makes the last small step.
+
+        Every compensation has an equal part in it, so that a row with few gaps hardly moves.
+        Nothing is changed where there is no compensation.
+        """
+        if self.compensation == "none" or not self.hidden:
+            return
+        weight = params["compensation_weight"].astype(np.float64)
+        feature = self.compensation == "feature"
+        start = sums = weight.sum(axis=0) if feature else weight
+        nudge = NUDGE
+        for _ in range(FEW_STEPS):
+            nudged = np.vstack([sums, sums + nudge * np.eye(len(sums))])
+            reached = self._after_first(params, nudged, xp=np)
+            slopes, lacking = (reached[1:] - reached[0]) / nudge, outputs - reached[0]
+            if np.abs(lacking).max() < NEAR:
+                break
+            # A whole step may lead past a kink of relu: the best of its halves. Where none is
+            # better, neurons that are at rest have to wake, and slopes are taken from farther away.
+            step = np.linalg.lstsq(slopes.T, lacking, rcond=None)[0]
+            tried = sums + step * HALVES[:, None]
+            off = np.linalg.norm(outputs - self._after_first(params, tried, xp=np), axis=1)
+            if off.min() < np.linalg.norm(lacking):
+                sums, nudge = tried[off.argmin()], NUDGE
+            else:
+                nudge *= 10
+        step = (sums - start) / (len(weight) if feature else 1)
+        params["compensation_weight"][...] = weight + step
 
     def first_layer(self, params: Params, *, dtype: Any = np.float64) -> tuple[Any, Any, Any, Any]:
         """The kernel, bias, compensation and layout `_core` takes."""
@@ -169,6 +200,18 @@ class MLP:
             # learn to be right on average over what is dropped, not when nothing is.
             blank = xp.all(xp.isnan(x), axis=-1, keepdims=True)
             dropout = xp.where(blank, 0.0, dropout)
+        return self._after_first(params, h, xp=xp, dropout=dropout, uniform=uniform)
+
+    def _after_first(
+        self,
+        params: Params,
+        h: Any,
+        *,
+        xp: Any,
+        dropout: Any = None,
+        uniform: Uniform | None = None,
+    ) -> Any:
+        """The outputs (n, k), given what the first layer makes of the rows (n, h)."""
         for i in range(1, len(self.hidden) + 1):
             h = ACTIVATIONS[self.activation](h, xp)
             if dropout is not None and uniform is not None:
