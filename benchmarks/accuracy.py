@@ -320,6 +320,7 @@ def main() -> None:
     tables = asked.tables.split(",") if asked.tables else list(half_of)
     if asked.quick:
         tables, asked.max_rows = [name for name in QUICK if name in half_of], 4000
+    tables = sorted(tables, key=lambda name: (half_of.get(name) != "report", name))
     if asked.half:
         tables = [name for name in tables if half_of.get(name) == asked.half]
     batches = [

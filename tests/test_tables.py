@@ -210,6 +210,18 @@ def test_bins_are_piecewise_linear_beside_the_standardised_value():
     assert list(encoder.get_feature_names_out()) == ["x0", "x0_bin0", "x0_bin1"]
 
 
+def test_beside_bins_what_is_far_out_has_a_second_scale():
+    x = np.r_[np.linspace(-1, 1, 99), 40.0][:, None]
+    encoder = TableEncoder(n_bins=2).fit(x)
+    assert list(encoder.get_feature_names_out()) == ["x0", "x0_far", "x0_bin0", "x0_bin1"]
+    out = encoder.transform([[20.0], [40.0], [1e9], [NAN]])
+    plain = TableEncoder().fit(x).transform([[20.0], [40.0]])
+    assert_array_equal(out[:, 0], [3, 3, 3, NAN])
+    assert_allclose(out[:2, 1], plain[:, 0] / 10)
+    assert_array_equal(out[2:, 1], [3, NAN])
+    assert TableEncoder(n_bins=2).fit(x[:99]).n_columns_out_ == 3
+
+
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
 def test_bins_do_not_hide_infinity(bad):
     encoder = TableEncoder(n_bins=2).fit(np.array([[0.0, 1.0], [1.0, 2.0], [3.0, 5.0]]))
@@ -221,7 +233,8 @@ def test_bins_do_not_hide_infinity(bad):
 @given(st.lists(observed, min_size=1, max_size=20), st.integers(1, 8), st.lists(observed))
 def test_bins_are_between_0_and_1_and_grow_with_the_number(training, n_bins, new):
     encoder = TableEncoder(n_bins=n_bins).fit(np.array(training)[:, None])
-    bins = encoder.encode(np.sort([*training, *new])[:, None], np.float64)[:, 1:]
+    bins = encoder.encode(np.sort([*training, *new])[:, None], np.float64)
+    bins = bins[:, ["_bin" in name for name in encoder.get_feature_names_out()]]
     assert bins.shape[1] <= n_bins
     assert ((bins >= 0) & (bins <= 1)).all()
     assert (np.diff(bins, axis=0) >= 0).all()

@@ -28,7 +28,7 @@ Scalar: TypeAlias = str | int | float | bool
 Map: TypeAlias = tuple[float, float, float, float]
 
 IDENTITY: Map = (0.0, 1.0, -np.inf, np.inf)
-FARTHEST = 3.0  # Deviations from the mean, where there are bins.
+FARTHEST, COARSER = 3.0, 10.0  # Deviations from the mean, where there are bins.
 UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf)
 
 _NUMBERS = (Real, Decimal, np.bool_)
@@ -211,9 +211,11 @@ def learn_number(x: Float, weight: Float, n_bins: int, key: Key, *, scale: bool 
             refuse_infinity(x[np.argmax(np.abs(x))], np.float64, key)
     mean, deviation = moments(x, weight) if scale else (0.0, 1.0)
     # With bins a number far out is in the last of them; standardised it would still be far out, and
-    # what a network makes of that is anybody's guess.
+    # what a network makes of that is anybody's guess. So it is told on a second, coarser scale.
     bound = FARTHEST if n_bins and scale else np.inf
     maps = [(mean, deviation, -bound, bound)]
+    if max(x.max() - mean, mean - x.min()) > bound * deviation:
+        maps.append((mean, COARSER * deviation, -bound, bound))
     if n_bins:
         # This method, because a weight of 2 then is a row that occurs twice.
         share = np.linspace(0, 1, n_bins + 1)

@@ -177,7 +177,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return table
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Name the output columns: `age`, `age_bin0`, `city_Ulm`, `city_(other)`."""
+        """Name the output columns: `age`, `age_far`, `age_bin0`, `city_Ulm`, `city_(other)`."""
         check_is_fitted(self)
         names = []
         for j, name in enumerate(_check_feature_names_in(self, input_features)):
@@ -186,7 +186,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 levels = [*(self.categories_[j] or []), "(other)"][:size]
                 names += [f"{name}_{level}" for level in levels]
             else:
-                names += [name, *(f"{name}_bin{i}" for i in range(size - 1))]
+                far = [f"{name}_far"] if (self._maps[2, self.groups_ == j][1:] < 0).any() else []
+                names += [name, *far, *(f"{name}_bin{i}" for i in range(size - 1 - len(far)))]
         return np.asarray(names, dtype=object)
 
     def get_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
