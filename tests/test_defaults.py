@@ -180,9 +180,11 @@ def test_most_classes_missing_is_near_the_prior():
 
 
 @pytest.mark.parametrize("compensation", ["none", "shared", "feature"])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_the_last_step_to_the_prior_leaves_complete_rows_alone(activation, compensation):
-    network = MLP(4, 2, "squared", hidden=(8, 8), compensation=compensation, activation=activation,
+@pytest.mark.parametrize(
+    ("activation", "hidden"), [("relu", (8, 8)), ("tanh", (8,)), ("relu", ())], ids=str
+)
+def test_the_last_step_to_the_prior_leaves_complete_rows_alone(activation, hidden, compensation):
+    network = MLP(4, 2, "squared", hidden=hidden, compensation=compensation, activation=activation,
                   groups=(0, 0, 1, 2))  # fmt: skip
     params = network.init(np.random.default_rng(0))
     rows = np.random.default_rng(1).normal(size=(5, 4))

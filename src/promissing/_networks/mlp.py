@@ -143,7 +143,7 @@ class MLP:
         Every compensation has an equal part in it, so that a row with few gaps hardly moves.
         Nothing is changed where there is no compensation.
         """
-        if self.compensation == "none" or not self.hidden:
+        if self.compensation == "none":
             return
         weight = params["compensation_weight"].astype(np.float64)
         feature = self.compensation == "feature"
