@@ -7,11 +7,12 @@
 Every table of the directory with at least 500 rows, at most 10,000 of them, two shuffled folds:
 as it is, with 25 and 50 % of all cells missing, and with half and nine tenths of its most
 informative column missing by MCAR, MAR and MNAR. All methods see the same gaps and folds. Scores
-are AUC or R2; a tie is a difference of less than 0.001. Resumable: the results are those of the
-experiment runner. `ours:name=value+name=value` is our default with some parameters changed.
+are AUC or R2; a tie is a difference of less than 0.001, and ranks take no notice of ties.
+Resumable: the results are those of the experiment runner. `ours:name=value+name=value` is our
+default with some parameters changed.
 
-The default was chosen on every second table in alphabetical order, and is judged by the others.
-Seconds compare where one model is trained at a time, on many rows:
+The default was chosen on every second table in alphabetical order, and is judged by the others,
+which come first. Seconds are shown where one model is trained at a time (`--jobs 1`); on many rows:
 
     python benchmarks/accuracy.py --data DIR --out OUT --large
 """
@@ -119,7 +120,8 @@ def build(method: str, task: str, seed: int) -> Any:
         if task == "regression":  # It does not scale its target, as we and trees need not.
             model = TransformedTargetRegressor(model, transformer=StandardScaler())
         return make_pipeline(TableEncoder(), fill, model)
-    return strategies.make(name, task, random_state=seed)
+    network = {"augment": False} if name == "mean+indicator" else None  # It will meet no gaps.
+    return strategies.make(name, task, network=network, random_state=seed)
 
 
 def _value(text: str) -> Any:
@@ -171,34 +173,49 @@ def score(
     return Outcome(rows)
 
 
-def report(out: Path, half_of: dict[str, str]) -> None:
+def report(out: Path, half_of: dict[str, str], *, alone: bool) -> None:
     """Ranks, differences, wins and seconds, on the reporting half and on the other."""
     results = read(out / "results.sqlite")
+    classification = set(results[results["metric"] == "log_loss"]["dataset"])
     texts = []
     for half in ("report", "choose"):
         mine = results[[half_of.get(name) == half for name in results["dataset"]]]
         if mine.empty:
             continue
         title = {"report": "The reporting half", "choose": "The half the default was chosen on"}
-        texts.append(f"## {title[half]}, {mine['dataset'].nunique()} tables\n")
-        frame = summarise(mine, "score", higher=True)
+        wide = compared(mine, "score")
+        if wide.empty:
+            continue
+        n_tables = wide.index.get_level_values("dataset").nunique()
+        texts.append(f"## {title[half]}, {n_tables} tables, {len(wide)} cases\n")
+        frame = summarise(wide, classification)
         write(out / f"summary_{half}.csv", frame.to_csv(index=False, float_format="%.5g"))
         texts.append(_as_markdown(frame))
         draw(frame, out, half)
-        losses = summarise(mine, "log_loss", higher=False)
+        losses = -compared(mine, "log_loss")
         if len(losses):
+            losses = summarise(losses, classification)
             write(out / f"log_loss_{half}.csv", losses.to_csv(index=False, float_format="%.5g"))
             texts.append("Log loss, classification only:\n\n" + _as_markdown(losses))
-    wide = results[results["metric"] == "score"].pivot_table(
-        index=["dataset", "mechanism"], columns="strategy", values="value"
-    )
+    wide = compared(results, "score")
     write(out / "scores.csv", wide.reset_index().to_csv(index=False, float_format="%.5f"))
     texts += behind(wide, half_of)
-    took = seconds(results)
-    write(out / "seconds.csv", took.to_csv(index=False, float_format="%.4g"))
-    texts.append("## Seconds, medians over tables\n\n" + markdown(took, dict.fromkeys(
-        took.columns[1:], ".2f")))  # fmt: skip
+    if alone:  # Beside others on the same cores, trees have threads and we have none.
+        took = seconds(results)
+        write(out / "seconds.csv", took.to_csv(index=False, float_format="%.4g"))
+        texts.append("## Seconds, medians over tables\n\n" + markdown(took, dict.fromkeys(
+            took.columns[1:], ".2f")))  # fmt: skip
     write(out / "summary.md", "\n".join(texts))
+
+
+def compared(results: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Means over folds and repetitions, by table, setting and method, of what all have finished."""
+    mine = results[results["metric"] == metric]
+    case = ["dataset", "mechanism"]
+    wide = mine.pivot_table(
+        index=[*case, "repetition", "fold"], columns="strategy", values="value"
+    ).dropna()
+    return wide.groupby(level=case).mean()
 
 
 def behind(wide: pd.DataFrame, half_of: dict[str, str]) -> list[str]:
@@ -250,13 +267,9 @@ def draw(frame: pd.DataFrame, out: Path, half: str) -> None:
         looks.save(fig, out, f"ranks_{half}")
 
 
-def summarise(results: pd.DataFrame, metric: str, *, higher: bool) -> pd.DataFrame:
+def summarise(wide: pd.DataFrame, classification: set[str]) -> pd.DataFrame:
     """By group of settings and method: mean rank with its interval, and ours against each."""
-    mine = results[results["metric"] == metric]
-    if mine.empty:
-        return pd.DataFrame()
-    wide = mine.pivot_table(index=["dataset", "mechanism"], columns="strategy", values="value")
-    wide = wide.dropna() if higher else -wide.dropna()
+    classes = wide.index.get_level_values("dataset").isin(classification)
     kinds = wide.index.get_level_values("mechanism")
     single = kinds.str.match("mcar|mar|mnar")
     groups = {"all": kinds == kinds, "cells": kinds.str.startswith("cells"), "column": single}
@@ -270,12 +283,14 @@ def summarise(results: pd.DataFrame, metric: str, *, higher: bool) -> pd.DataFra
         ranks = cells.rank(axis=1, ascending=False).groupby(level="dataset").mean()
         drawn = rng.integers(len(ranks), size=(RESAMPLES, len(ranks)))
         low, high = np.quantile(ranks.to_numpy()[drawn].mean(axis=1), [0.025, 0.975], axis=0)
+        which = classes[chosen]
         for j, method in enumerate(cells.columns):
             gain = (cells["ours"] - cells[method]) if "ours" in cells else cells[method] * np.nan
             lines.append(
                 {"settings": name, "method": method, "rank": ranks[method].mean()}
                 | {"low": low[j], "high": high[j], "mean": cells[method].mean()}
-                | {"ours_minus": gain.mean(), "wins": int((gain >= TIE).sum())}
+                | {"ours_minus": gain.mean(), "of_auc": gain[which].mean()}
+                | {"of_r2": gain[~which].mean(), "wins": int((gain >= TIE).sum())}
                 | {"ties": int((gain.abs() < TIE).sum()), "losses": int((gain <= -TIE).sum())}
                 | {"worst": gain.min()}
             )
@@ -287,7 +302,7 @@ def summarise(results: pd.DataFrame, metric: str, *, higher: bool) -> pd.DataFra
 
 def _as_markdown(frame: pd.DataFrame) -> str:
     formats = {"rank": ".2f", "low": ".2f", "high": ".2f"}
-    formats |= dict.fromkeys(("mean", "ours_minus", "worst"), ".4f")
+    formats |= dict.fromkeys(("mean", "ours_minus", "of_auc", "of_r2", "worst"), ".4f")
     return "\n".join(
         f"### {name}\n\n{markdown(part.drop(columns='settings'), formats)}"
         for name, part in frame.groupby("settings", sort=False)
@@ -328,8 +343,7 @@ def main() -> None:
             f"{table}/{setting}/{method}/{repetition}",
             score,
             {"table": table, "setting": setting, "method": method}
-            | {"max_rows": asked.max_rows, "repetition": repetition, "folds": asked.folds}
-            | {"threads": max(1, cpu_count() // asked.jobs)},
+            | {"max_rows": asked.max_rows, "repetition": repetition, "folds": asked.folds},
         )
         for table in tables
         for repetition in range(asked.repetitions)
@@ -338,12 +352,13 @@ def main() -> None:
     ]
     settings = {"tables": tables, "max_rows": asked.max_rows, "methods": asked.methods}
     settings |= {"repetitions": asked.repetitions, "settings": asked.settings}
-    settings |= {"folds": asked.folds}
-    summary = run("accuracy", batches, asked.out, settings=settings, context={"data": asked.data},
+    settings |= {"folds": asked.folds, "ours": str(NanMLPClassifier().get_params())}
+    context = {"data": asked.data, "threads": max(1, cpu_count() // asked.jobs)}
+    summary = run("accuracy", batches, asked.out, settings=settings, context=context,
                   resume=asked.resume, jobs=asked.jobs)  # fmt: skip
     for name, reason in {**summary.skipped, **summary.failed}.items():
         print(f"{name}: {reason}")
-    report(asked.out, half_of)
+    report(asked.out, half_of, alone=asked.jobs == 1)
     describe(asked.out, shlex.join(["python", *sys.argv]).replace(asked.data, "DIR"))
     print(f"{summary.n_done_now} batches in {summary.seconds:.0f} s; see {asked.out}/summary.md")
 

@@ -1,9 +1,20 @@
 """Settings shared by all tests."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 # Before JAX is imported: two processes share two cores, and threads for both in each only disturb.
 os.environ.setdefault("NPROC", "1")
+# What one process has compiled no other compiles again: not the other of xdist, which inherits
+# this, and none that a test starts.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    COMPILED = tempfile.mkdtemp(prefix="promissing-compiled-")
+    atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import pytest
 from hypothesis import settings

@@ -134,10 +134,10 @@ def test_a_column_never_observed_in_training_is_unknown_for_ever(kind):
     kinds = None if kind is None else {1: kind}
     encoder = TableEncoder(kinds=kinds, n_bins=3).fit([[1, None], [2, None]])
     out = encoder.transform([[1, "text"], [2, np.inf]])
-    assert_array_equal(encoder.groups_, [0, 0, 1])
-    assert np.isnan(out[:, 2]).all()
-    assert not np.isnan(out[:, :2]).any()
-    assert list(encoder.get_feature_names_out()) == ["x0", "x0_bin0", "x1"]
+    assert_array_equal(encoder.groups_, [0, 0, 0, 1])
+    assert np.isnan(out[:, 3]).all()
+    assert not np.isnan(out[:, :3]).any()
+    assert list(encoder.get_feature_names_out()) == ["x0", "x0_far", "x0_bin0", "x1"]
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
@@ -202,12 +202,12 @@ def test_bins_are_piecewise_linear_beside_the_standardised_value():
     encoder = TableEncoder(n_bins=2).fit(x)
     new = np.array([[-1.0], [0.5], [1.0], [2.0], [9.0], [NAN]])
     out = encoder.transform(new)
-    assert_array_equal(out[:, 1:], [[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1], [NAN, NAN]])
+    assert_array_equal(out[:, 2:], [[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1], [NAN, NAN]])
     far = TableEncoder().fit(x).transform(new)
     assert far[4] > 3  # Beyond three deviations a number is as far out as it gets.
     assert_array_equal(out[:, :1], np.clip(far, -3, 3))
-    assert_array_equal(encoder.groups_, [0, 0, 0])
-    assert list(encoder.get_feature_names_out()) == ["x0", "x0_bin0", "x0_bin1"]
+    assert_array_equal(encoder.groups_, [0, 0, 0, 0])
+    assert list(encoder.get_feature_names_out()) == ["x0", "x0_far", "x0_bin0", "x0_bin1"]
 
 
 def test_beside_bins_what_is_far_out_has_a_second_scale():
@@ -219,7 +219,8 @@ def test_beside_bins_what_is_far_out_has_a_second_scale():
     assert_array_equal(out[:, 0], [3, 3, 3, NAN])
     assert_allclose(out[:2, 1], plain[:, 0] / 10)
     assert_array_equal(out[2:, 1], [3, NAN])
-    assert TableEncoder(n_bins=2).fit(x[:99]).n_columns_out_ == 3
+    constant = TableEncoder(n_bins=2).fit(np.full((5, 1), 7.0))
+    assert list(constant.get_feature_names_out()) == ["x0"]
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
@@ -243,7 +244,7 @@ def test_bins_are_between_0_and_1_and_grow_with_the_number(training, n_bins, new
 def test_bins_that_coincide_are_merged_and_booleans_and_categories_have_none():
     frame = pd.DataFrame({"x": [0] * 9 + [1], "flat": 3, "b": [True, False] * 5, "c": ["a"] * 10})
     encoder = TableEncoder(n_bins=4).fit(frame)
-    assert list(encoder.get_feature_names_out()) == ["x", "x_bin0", "flat", "b", "c_a"]
+    assert list(encoder.get_feature_names_out()) == ["x", "x_far", "x_bin0", "flat", "b", "c_a"]
 
 
 # ---- booleans

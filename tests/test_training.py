@@ -315,10 +315,14 @@ def test_a_replica_does_not_depend_on_its_neighbours(hidden, n):
             np.testing.assert_allclose(ours, theirs, rtol=1e-4)
 
 
-@pytest.mark.parametrize("cores", [2, 3, 16])
-def test_any_number_of_cores_gives_the_same_bits(cores, monkeypatch):
-    everyone = crowd((600,), 5) | {"n_iter_no_change": 1, "max_epochs": 6}
-    everyone["learning_rate"] = np.array([0.01, 1e-9, 0.01, 0.01, 1e-9])
+@pytest.mark.parametrize(
+    ("hidden", "n", "cores"),
+    [((600,), 5, 2), ((600,), 5, 3), ((600,), 5, 16), ((3,), 69, 2)],
+    ids=["two", "three", "more than needed", "chunks of many, the last not full"],
+)
+def test_any_number_of_cores_gives_the_same_bits(hidden, n, cores, monkeypatch):
+    everyone = crowd(hidden, n) | {"n_iter_no_change": 1, "max_epochs": 6}
+    everyone["learning_rate"] = np.where(np.arange(n) % 3 == 1, 1e-9, 0.01)
 
     def on(cores):
         monkeypatch.setattr(engine_lanes, "usable_cores", lambda: cores)
@@ -335,10 +339,26 @@ def test_any_number_of_cores_gives_the_same_bits(cores, monkeypatch):
     ("cores", "said", "usable"),
     [(8, "", 8), (8, "2", 2), (8, "64", 8), (8, "0", 1), (8, "all", 8), (1, "", 1)],
 )
-def test_what_holds_jax_to_fewer_threads_holds_us(cores, said, usable, monkeypatch):
+@pytest.mark.parametrize("where", ["NPROC", "OMP_NUM_THREADS"])
+def test_what_holds_others_to_fewer_threads_holds_us(where, cores, said, usable, monkeypatch):
     monkeypatch.setattr(engine_lanes, "cpu_count", lambda: cores)
-    monkeypatch.setenv("NPROC", said)
+    for name in ("NPROC", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, said if name == where else "")
     assert engine_lanes.usable_cores() == usable
+
+
+def test_what_goes_wrong_on_one_core_is_told(monkeypatch):
+    monkeypatch.setattr(engine_lanes, "usable_cores", lambda: 2)
+    real = engine_epoch.run_epoch
+
+    def fail(*args):
+        if args[5][0] == 4:  # The first of the second half.
+            raise MemoryError("too much")
+        return real(*args)
+
+    monkeypatch.setattr(engine_epoch, "run_epoch", fail)
+    with pytest.raises(MemoryError, match="too much"):
+        run(**crowd((600,), 8))
 
 
 def test_the_same_seed_gives_the_same_bits():
@@ -347,11 +367,13 @@ def test_the_same_seed_gives_the_same_bits():
     assert (first.train_loss == second.train_loss).all()
 
 
-def test_double_precision_elsewhere_changes_nothing():
+@pytest.mark.parametrize(("hidden", "n"), [((3,), 1), ((600,), 2)], ids=["one", "two lanes"])
+def test_double_precision_elsewhere_changes_nothing(hidden, n, monkeypatch):
     """Whoever has switched it on for other work gets the same networks."""
     import jax
 
-    first = crowd((3,), 64) | {"pick": slice(0, 1)}
+    monkeypatch.setattr(engine_lanes, "usable_cores", lambda: 2)
+    first = crowd(hidden, 64) | {"pick": slice(0, n)}
     usual = run(**first)
     with jax.enable_x64(True):
         other = run(**first)

@@ -214,7 +214,7 @@ def learn_number(x: Float, weight: Float, n_bins: int, key: Key, *, scale: bool 
     # what a network makes of that is anybody's guess. So it is told on a second, coarser scale.
     bound = FARTHEST if n_bins and scale else np.inf
     maps = [(mean, deviation, -bound, bound)]
-    if max(x.max() - mean, mean - x.min()) > bound * deviation:
+    if n_bins and scale and x.min() < x.max():
         maps.append((mean, COARSER * deviation, -bound, bound))
     if n_bins:
         # This method, because a weight of 2 then is a row that occurs twice.

@@ -72,8 +72,8 @@ class Fitting(ABC):
     validation_loss_curve_: list[float]
     _target: Any
     _warned: set[str]
-    # Whether an estimator that makes gaps also starts at the prior, and is taught it by a row of
-    # which nothing is known; modalities that vanish teach it well enough.
+    # Whether an estimator that makes gaps also starts at the prior, is taught it by rows of which
+    # nothing is known, and ends there; modalities that vanish teach it well enough.
     _has_empty_row = False
 
     @abstractmethod
@@ -129,11 +129,11 @@ class Fitting(ABC):
                 rows = [np.arange(len(y))] * self.n_members
                 val_rows = [np.arange(len(y), len(targets))] * self.n_members
             rows, weights = self._draw(rows, val_rows, targets, weights)
-            empty = self._has_empty_row and bool(self.augment)
-            if empty:
-                known = self._target.of_prior(self.prior_)
+            if self._learns_prior():
+                prior = self._target.prior_targets(self.prior_)
+                weight = weights[: len(y)].mean()
                 rows, targets, weights = _with_empty_rows(
-                    tables, rows, targets, weights, weights[: len(y)].mean(), *known
+                    tables, rows, targets, weights, prior=prior, weight=weight
                 )
             # A falling rate is meant to reach its end; only rows set aside can stop it before.
             constant = self.learning_rate == "constant"
@@ -152,10 +152,11 @@ class Fitting(ABC):
                 schedule=self.learning_rate,
                 patience=self.n_iter_no_change if constant or val_rows is not None else np.inf,
             )
-            if empty:
+            if self._learns_prior():
                 for r in range(self.n_members):
-                    member = {name: value[r] for name, value in self.params_.items()}
-                    self._network.end_at(member, self._target.resting(self.prior_))
+                    member = {name: value[r] for name, value in self.params_.items()}  # Views.
+                    outputs = self._target.prior_outputs(self.prior_)
+                    self._network.end_at(member, outputs, self.encoder_._observed)
         unfinished = not (trained.converged.all() or trained.interrupted)
         if constant and unfinished and np.isfinite(self.n_iter_no_change):
             warnings.warn(
@@ -344,8 +345,8 @@ class Fitting(ABC):
         else:
             params, n_before = stack([self._network.init(rng) for rng in self._rngs]), 0
             curves = [], []
-            if self._has_empty_row and self.augment:
-                self._network.start_at(params, self._target.resting(self.prior_))
+            if self._learns_prior():
+                self._network.start_at(params, self._target.prior_outputs(self.prior_))
         kind = (self.solver, self.solver == "sgd" and self.momentum > 0)
         opt_state = self._opt_state if kind == self._opt_kind else None
         decoupled = self.solver == "adamw"
@@ -401,6 +402,10 @@ class Fitting(ABC):
         self.n_outputs_ = self._target.n_outputs
         return trained
 
+    def _learns_prior(self) -> bool:
+        """Whether nothing known is to mean the prior, by empty rows and a last step."""
+        return self._has_empty_row and bool(self.augment)
+
     def _augmentation(self) -> dict[str, Any]:
         """How augmentation loses things: whole features, never a part of their columns."""
         return {"units": [int(g) for g in self.encoder_.groups_]}
@@ -421,23 +426,24 @@ def _with_empty_rows(
     rows: list[Array],
     targets: Array,
     weights: Array,
+    *,
+    prior: tuple[Array, Array],
     weight: float,
-    known: Array,
-    shares: Array,
 ) -> tuple[list[Array], Array, Array]:
     """Rows of which nothing is known: a few in every batch of every member.
 
-    `known` are their targets (m, k) and `shares` (m,) how much of them each is; `weight` is that of
-    a row. `tables` is added to.
+    `prior` are their targets (m, k), and how much of them each is, (m,). A sixteenth as many are
+    added as there are rows, of the given weight; `tables` is added to.
     """
-    tables.append(np.full((len(known), tables[0].shape[1]), np.nan, np.float32))
-    places = np.arange(len(targets), len(targets) + len(known))
-    rows = [
-        np.concatenate([mine, np.repeat(places, -(-len(mine) // (_automatic.EMPTY * len(known))))])
-        for mine in rows
-    ]
-    targets = np.concatenate([targets, known.astype(targets.dtype)])
-    return rows, targets, np.append(weights, weight * shares * len(known))
+    added, shares = prior
+    tables.append(np.full((len(added), tables[0].shape[1]), np.nan, np.float32))
+    places = np.arange(len(targets), len(targets) + len(added))
+    n = max(len(mine) for mine in rows)
+    wanted = -(-n // _automatic.EMPTY)
+    each = -(-wanted // len(added))  # Of many classes these are more than wanted, and weigh less.
+    rows = [np.concatenate([mine, np.repeat(places, each)]) for mine in rows]
+    targets = np.concatenate([targets, added.astype(targets.dtype)])
+    return rows, targets, np.append(weights, weight * shares * wanted / each)
 
 
 def _means(curves: Array) -> list[float]:

@@ -69,15 +69,15 @@ class Classes:
         hit = y > 0 if self.multilabel else y[:, None] == self.labels
         return np.asarray(np.average(hit, axis=0, weights=weight))
 
-    def resting(self, prior: Array) -> NDArray[np.float64]:
+    def prior_outputs(self, prior: Array) -> NDArray[np.float64]:
         """The outputs (k,) that mean the prior."""
-        share = np.clip(prior, 1e-3, 1 - 1e-3)
+        share = np.clip(prior, 1e-6, 1 - 1e-6)
         if self.loss == "softmax":
             return np.asarray(np.log(share))
         odds = np.log(share / (1 - share))
         return np.asarray(odds if self.multilabel else odds[1:])
 
-    def of_prior(self, prior: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def prior_targets(self, prior: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Targets (m, k) as `encode` makes them, and shares (m,), that together are the prior."""
         if self.loss == "softmax":
             return np.arange(len(prior), dtype=np.float64)[:, None], np.asarray(prior)
@@ -128,13 +128,13 @@ class Numbers:
         """The weighted mean of every target."""
         return np.asarray(np.average(y.reshape(len(y), -1), axis=0, weights=weight))
 
-    def resting(self, prior: Array) -> NDArray[np.float64]:
+    def prior_outputs(self, prior: Array) -> NDArray[np.float64]:
         """The outputs (k,) that mean the prior."""
         return np.asarray((prior - self.mean) / self.scale)
 
-    def of_prior(self, prior: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def prior_targets(self, prior: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Targets (m, k) as `encode` makes them, and shares (m,), that together are the prior."""
-        return self.resting(prior)[None], np.ones(1)
+        return self.prior_outputs(prior)[None], np.ones(1)
 
     def decode(self, outputs: Array) -> NDArray[np.float64]:
         """Predictions in the units of y, (..., n) or (..., n, k), from outputs (..., n, k)."""

@@ -32,7 +32,6 @@ PLAIN: Mapping[str, Any] = MappingProxyType(
         "learning_rate_init": 1e-3,
         "max_iter": 200,
         "early_stopping": False,
-        "n_iter_no_change": 10,
         "n_bins": 0,
     }
 )
@@ -117,7 +116,8 @@ class _NanMLP(NanEstimator):
         """U by feature, {name: (members, neurons, columns of the feature)}.
 
         The value which, put in the gap, gives the activation the gap gives; in the units of the
-        encoded table, so that for a number 0 is its mean and 1 a standard deviation above it.
+        encoded table. In the first column of a number 0 is its mean and 1 a standard deviation
+        above it.
         """
         members = []
         for m in range(self._members_fitted()):
@@ -189,8 +189,8 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         them; "constant" stops when the training loss no longer falls, as scikit-learn does.
     learning_rate_init : float, default=2e-3
     max_iter : int or "auto", default="auto"
-        The most epochs. "auto" is 40; fewer, but at least 12, where they would go over more than
-        400,000 rows in all, and more where they would make fewer than 300 steps.
+        The most epochs. "auto" is 40; fewer, but at least 16, where they would go over more than
+        800,000 rows in all, and more where they would make fewer than 300 steps.
     shuffle, tol, n_iter_no_change, momentum, nesterovs_momentum, beta_1, beta_2, epsilon
         As in scikit-learn.
     early_stopping : bool or "auto", default="auto"

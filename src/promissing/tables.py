@@ -57,7 +57,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         If positive, every number and date also gets the piecewise-linear encoding on that many
         (weighted) quantile bins: one column per bin, 0 below it, 1 above it and linear inside.
         Bins that coincide are merged. The standardised number itself is then held to within three
-        deviations of the mean.
+        deviations of the mean, and a second column, "far", has it ten times coarser.
     max_categories : int, default=64
         The most columns a category may take. Where it has more values, the most frequent
         `max_categories - 1` have their own and all others share the column "(other)".
@@ -186,7 +186,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 levels = [*(self.categories_[j] or []), "(other)"][:size]
                 names += [f"{name}_{level}" for level in levels]
             else:
-                far = [f"{name}_far"] if (self._maps[2, self.groups_ == j][1:] < 0).any() else []
+                far = [f"{name}_far"] if self.n_bins and self.scale and size > 1 else []
                 names += [name, *far, *(f"{name}_bin{i}" for i in range(size - 1 - len(far)))]
         return np.asarray(names, dtype=object)
 

@@ -1,7 +1,7 @@
-"""Chunks of replicas on a core each.
+"""Chunks of replicas, as many at a time as there are cores.
 
 One core makes a step of one network faster than two cores that share it (4.0 against 5.0 us a row
-for the default network on 8 features). So chunks are trained at the same time, on one core each.
+for the default network on 8 features). So chunks are trained at the same time, in a thread each.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ __all__ = ["Lanes", "usable_cores"]
 
 
 def usable_cores() -> int:
-    """How many chunks can be trained at a time."""
+    """How many chunks can be trained at a time.
+
+    NPROC holds XLA to fewer threads. OMP_NUM_THREADS is what joblib sets in processes that share
+    the cores, such as those of a search with `n_jobs`.
+    """
     if jax.default_backend() != "cpu":
         return 1
-    most = os.environ.get("NPROC", "")  # It holds XLA to fewer threads.
-    cores = int(cpu_count())
-    return max(1, min(cores, int(most))) if most.isdecimal() else cores
+    said = (os.environ.get(name, "") for name in ("NPROC", "OMP_NUM_THREADS"))
+    return max(1, min([int(cpu_count()), *(int(text) for text in said if text.isdecimal())]))
 
 
 class Lanes:
@@ -77,9 +80,13 @@ class Lanes:
             n_chunks = np.int32(-(-mine.size // plan.width))
             return epoch.run_epoch(network, plan, table, replicas, state, order, n_chunks, clock)
 
+        # Whether double precision is on may be a matter of this thread alone.
+        double = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
+
         def train_and_wait(mine: np.ndarray) -> tuple[State, np.ndarray]:
-            reached, losses = train(mine)
-            return reached, np.asarray(losses)
+            with jax.enable_x64(double):
+                reached, losses = train(mine)
+                return reached, np.asarray(losses)
 
         lanes = _deal(ids, plan.width, self.cores)
         if len(lanes) == 1:
