@@ -26,9 +26,8 @@ from estimators import make, medians, peak_mb
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from sklearn.ensemble import HistGradientBoostingClassifier
 
-from promissing import NanMLPClassifier, _training  # noqa: F401 (imported before memory is read)
+from promissing import NanMLPClassifier, _training, strategies  # noqa: F401 (before memory is read)
 
 warnings.filterwarnings("ignore")
 SIZES = ((5_000, 8), (5_000, 20), (20_000, 20), (50_000, 8), (50_000, 20), (50_000, 50))
@@ -37,11 +36,9 @@ SIZES = ((5_000, 8), (5_000, 20), (20_000, 20), (50_000, 8), (50_000, 20), (50_0
 def models() -> dict[str, Any]:
     """New models with their defaults."""
     found = {"ours": NanMLPClassifier(random_state=0)}
-    found["HGB"] = HistGradientBoostingClassifier(random_state=0)
-    if find_spec("catboost"):
-        from catboost import CatBoostClassifier
-
-        found["CatBoost"] = CatBoostClassifier(verbose=0, allow_writing_files=False)
+    for name in ("hgb", "catboost"):
+        if name == "hgb" or find_spec(name):
+            found[name] = strategies.make(name, "classification", random_state=0)
     return found
 
 

@@ -174,6 +174,13 @@ def test_of_any_target_nothing_known_is_the_prior(kind, compensation):
     np.testing.assert_allclose(np.ravel(found), np.ravel(model.prior_), rtol=1e-3, atol=1e-3)
 
 
+def test_a_table_of_nothing_at_all_teaches_the_prior():
+    y = np.arange(40) % 4 == 0
+    model = NanMLPClassifier(n_members=2, max_iter=30, random_state=0)
+    empty = np.full((40, 3), np.nan)
+    np.testing.assert_allclose(model.fit(empty, y).predict_proba(empty)[:, 1], 0.25, atol=0.02)
+
+
 def test_little_known_is_near_the_prior():
     """One feature of many known, and that one noise."""
     X, y = labels("classes", 600)

@@ -172,7 +172,8 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
     augment : bool or float, default=0.2
         Share of the rows of a batch that get extra gaps while training (True: 0.5). Such a row
         loses each feature with a probability of its own, drawn from U(0, 1), so that the network
-        learns to do without. One row in 16 is empty besides and has the prior for its target.
+        learns to do without. One row in 16 is empty besides and has the prior for its target, and
+        `fit` ends with a small step by which a row of which nothing is known predicts it.
     class_weight : dict or "balanced", optional
         Weights of the classes, as elsewhere in scikit-learn.
     min_known : float, default=0

@@ -148,7 +148,7 @@ class MLP:
         row with few gaps hardly moves. Nothing changes where there is no compensation, or where no
         small step leads there. `params` are changed in place.
         """
-        if self.compensation == "none":
+        if self.compensation == "none" or not features.any():
             return
         weight = params["compensation_weight"].astype(np.float64)
         start = sums = weight.sum(axis=0) if weight.ndim == 2 else weight
