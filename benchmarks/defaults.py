@@ -47,7 +47,7 @@ def fits(sizes: tuple[tuple[int, int], ...], rounds: int) -> Table:
     table = Table(title="fit, seconds (20 % missing)")
     for column in ("rows", "features", *names, *(f"ours / {name}" for name in names[1:])):
         table.add_column(column, justify="right")
-    for n, p in track(sizes, "fitting", Console(stderr=True), transient=True):
+    for n, p in track(sizes, "fitting", console=Console(stderr=True), transient=True):
         times: dict[str, list[float]] = {name: [] for name in names}
         for turn in range(rounds):
             X, y = make(n, p, seed=turn)
