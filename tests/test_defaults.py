@@ -16,8 +16,8 @@ from promissing.mlp import PLAIN
 @pytest.mark.parametrize(
     ("n", "batch", "epochs"),
     [
-        *((1, 256, 300), (100, 256, 300), (257, 256, 150), (2_000, 256, 40), (10_000, 256, 40)),
-        *((20_000, 256, 40), (40_000, 512, 20), (100_000, 1024, 16), (10**7, 1024, 16)),
+        *((1, 64, 300), (100, 64, 150), (257, 64, 60), (2_000, 64, 32), (10_000, 64, 32)),
+        *((20_000, 128, 20), (40_000, 128, 12), (100_000, 256, 12), (10**7, 256, 12)),
     ],
 )
 def test_auto_follows_from_the_number_of_rows(n, batch, epochs):
@@ -83,6 +83,39 @@ def test_a_gated_network_is_a_plain_one_with_other_weights():
     x = rng.normal(size=(20, 4))
     x[rng.random(x.shape) < 0.4] = np.nan
     np.testing.assert_allclose(evaluate(gated, params, x), evaluate(plain, same, x), rtol=1e-12)
+
+
+def test_fine_columns_have_gates_of_their_own_that_start_at_a_tenth():
+    rng = np.random.default_rng(0)
+    fine = (False, True, True, False)
+    gated = MLP(4, 1, "squared", hidden=(3,), groups=(0, 0, 0, 1), gate_rate=100.0, fine=fine)
+    plain = MLP(4, 1, "squared", hidden=(3,), groups=(0, 0, 0, 1))
+    params = gated.init(rng)
+    assert params["gate"].shape == (4,)  # Two for every feature; the last has nothing fine.
+    x = rng.normal(size=(50, 4))
+    for gate in (np.zeros(4), rng.normal(size=4) / 100):
+        factor = np.array([1, 0.1, 0.1, 1]) + 100 * gate[[0, 2, 2, 1]]
+        same = {name: value for name, value in params.items() if name != "gate"}
+        same["kernel_0"] = params["kernel_0"] * factor[:, None]
+        got = evaluate(gated, params | {"gate": gate}, x)
+        np.testing.assert_allclose(got, evaluate(plain, same, x), rtol=1e-12)
+
+
+def test_fine_bins_find_what_is_fine(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1500, 2))
+    y = (np.floor(X[:, 0] * 32) % 2).astype(int)
+    scores = {}
+    for fine in (0, "auto"):
+        model = NanMLPClassifier(fine_bins=fine, n_members=2, random_state=0).fit(
+            X[:1000], y[:1000]
+        )
+        scores[fine] = roc_auc_score(y[1000:], model.predict_proba(X[1000:])[:, 1])
+    assert scores["auto"] > scores[0] + 0.1
+    assert not PLAIN["fine_bins"]
+    model.save(tmp_path / "m.safetensors")
+    back = NanMLPClassifier.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(back.predict_proba(X), model.predict_proba(X))
 
 
 def test_gates_are_part_of_files_neutralizers_and_going_on(tmp_path):

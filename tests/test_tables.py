@@ -247,6 +247,40 @@ def test_bins_that_coincide_are_merged_and_booleans_and_categories_have_none():
     assert list(encoder.get_feature_names_out()) == ["x", "x_far", "x_bin0", "flat", "b", "c_a"]
 
 
+def test_fine_bins_come_last_and_belong_to_the_same_feature():
+    frame = pd.DataFrame({"x": np.arange(9.0), "c": ["a", None, "b"] * 3, "few": [0, 1, 2] * 3})
+    encoder = TableEncoder(n_bins=2, fine_bins=4).fit(frame)
+    fine = [f"x_fine{i}" for i in range(4)]
+    names = ["x", "x_far", "x_bin0", "x_bin1", *fine, "c_a", "c_b"]
+    assert list(encoder.get_feature_names_out()) == [
+        *names,
+        "few",
+        "few_far",
+        "few_bin0",
+        "few_bin1",
+    ]
+    assert_array_equal(encoder.groups_, [0] * 8 + [1] * 2 + [2] * 4)
+    assert_array_equal(encoder.fine_, ["fine" in name for name in encoder.get_feature_names_out()])
+    coarse = TableEncoder(n_bins=2).fit(frame).transform(frame)
+    assert_array_equal(encoder.transform(frame)[:, ~encoder.fine_], coarse)
+    alone = TableEncoder(n_bins=4).fit(frame[["x"]]).transform(frame[["x"]])
+    assert_array_equal(encoder.transform(frame)[:, encoder.fine_], alone[:, 2:])
+    assert np.isnan(encoder.transform(frame.assign(x=NAN))[:, :8]).all()
+
+
+@pytest.mark.parametrize(
+    ("n_numbers", "n_bins", "has_fine"), [(10, 16, True), (11, 16, False), (10, 0, False)]
+)
+def test_fine_bins_are_for_few_numbers(n_numbers, n_bins, has_fine):
+    x = np.random.default_rng(0).normal(size=(100, n_numbers))
+    flags = np.random.default_rng(1).integers(0, 2, (100, 5))  # Numbers, of two values.
+    encoder = TableEncoder(n_bins=n_bins, fine_bins="auto").fit(np.hstack([x, flags]))
+    assert encoder.fine_.any() == has_fine
+    if has_fine:
+        assert encoder.fine_.sum() == 32 * n_numbers
+        assert not encoder.fine_[encoder.groups_ >= n_numbers].any()
+
+
 # ---- booleans
 
 
@@ -588,6 +622,8 @@ def test_a_declared_kind_must_exist_and_its_column_too():
         ({"n_bins": -1}, "`n_bins` must be a whole number >= 0. Received: -1"),
         ({"max_categories": 0}, "`max_categories` must be a whole number >= 1. Received: 0"),
         ({"n_bins": 1.5}, "`n_bins` must be a whole number"),
+        ({"fine_bins": -1}, "`fine_bins` must be a whole number >= 0, or 'auto'. Received: -1"),
+        ({"fine_bins": "many"}, "`fine_bins` must be a whole number >= 0, or 'auto'"),
         ({"unseen": "zero"}, '`unseen` must be "ignore" or "error". Received: \'zero\''),
     ],
 )
@@ -671,6 +707,8 @@ def test_an_unfitted_encoder_says_so():
     [
         {},
         {"n_bins": np.int64(3), "max_categories": 2, "unseen": "error"},
+        {"n_bins": 2, "fine_bins": np.int64(3)},
+        {"n_bins": 2, "fine_bins": "auto"},
         {"kinds": {"children": "category", np.int64(0): "category"}},
     ],
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 __all__ = ["batch_size", "epochs", "sets_aside"]
 
-BATCH, LONG = 256, (2**15, 2**16)  # Twice the batch from either number of rows on.
-EPOCHS, FEW_EPOCHS, MANY_ROWS = 40, 16, 800_000  # MANY_ROWS: in all epochs together.
+BATCH, LONG = 64, (2**14, 2**16)  # Twice the batch from either number of rows on.
+EPOCHS, FEW_EPOCHS, MANY_ROWS = 32, 12, 400_000  # MANY_ROWS: in all epochs together.
 FEWEST_STEPS = 300
 HELD_OUT_FROM = 100
 EMPTY = 16  # One of so many rows to learn from is empty.

@@ -65,12 +65,14 @@ class Learned(NamedTuple):
     """What one input column taught: its output columns, and its categories if it has them.
 
     A category in `categories` has a column of its own; if `other`, all others share one more.
+    `fine` are the output columns of a number that come last, if they are wanted.
     """
 
     maps: Sequence[Map]
     gaps: bool
     categories: list[Scalar] | None = None
     other: bool = False
+    fine: Sequence[Map] = ()
 
 
 def open_table(X: Any, estimator: Any = None) -> Table:
@@ -198,7 +200,9 @@ def factorize(column: Any, key: Key) -> tuple[NDArray[np.intp], list[Scalar]]:
     return codes, [_scalar(value, key) for value in values]
 
 
-def learn_number(x: Float, weight: Float, n_bins: int, key: Key, *, scale: bool = True) -> Learned:
+def learn_number(
+    x: Float, weight: Float, n_bins: int, key: Key, *, fine_bins: int = 0, scale: bool = True
+) -> Learned:
     """Learn mean, deviation and bin edges over what is observed."""
     seen = ~np.isnan(x)
     gaps = not seen.all()
@@ -216,12 +220,17 @@ def learn_number(x: Float, weight: Float, n_bins: int, key: Key, *, scale: bool 
     maps = [(mean, deviation, -bound, bound)]
     if n_bins and scale and x.min() < x.max():
         maps.append((mean, COARSER * deviation, -bound, bound))
-    if n_bins:
-        # This method, because a weight of 2 then is a row that occurs twice.
-        share = np.linspace(0, 1, n_bins + 1)
-        edges = np.unique(np.quantile(x, share, weights=weight, method="inverted_cdf"))
-        maps += [(a, b - a, 0.0, 1.0) for a, b in pairwise(edges.tolist())]
-    return Learned(maps, gaps)
+    coarse, fine = (_bins(x, weight, n) if n else [] for n in (n_bins, fine_bins))
+    # With few values the fine bins are no finer.
+    return Learned(maps + coarse, gaps, fine=fine if len(fine) > len(coarse) else ())
+
+
+def _bins(x: Float, weight: Float, n: int) -> list[Map]:
+    """The columns of n quantile bins, or fewer if some coincide."""
+    # This method, because a weight of 2 then is a row that occurs twice.
+    shares = np.linspace(0, 1, n + 1)
+    edges = np.unique(np.quantile(x, shares, weights=weight, method="inverted_cdf"))
+    return [(a, b - a, 0.0, 1.0) for a, b in pairwise(edges.tolist())]
 
 
 def learn_boolean(x: Float) -> Learned:

@@ -27,7 +27,7 @@ from promissing.tables import TableEncoder, check_weight
 __all__ = ["Fitting"]
 
 Array = NDArray[Any]
-_ENCODING = ("kinds", "n_bins", "max_categories", "unseen")
+_ENCODING = ("kinds", "n_bins", "fine_bins", "max_categories", "unseen")
 
 
 class Fitting(ABC):
@@ -60,6 +60,7 @@ class Fitting(ABC):
     min_known: float
     kinds: Any
     n_bins: int
+    fine_bins: int | str = 0
     max_categories: int
     unseen: str
 

@@ -33,6 +33,7 @@ PLAIN: Mapping[str, Any] = MappingProxyType(
         "max_iter": 200,
         "early_stopping": False,
         "n_bins": 0,
+        "fine_bins": 0,
     }
 )
 
@@ -52,9 +53,9 @@ class _NanMLP(NanEstimator):
         compensation: str = "feature",
         gate_rate: float = 100.0,
         n_members: int = 8,
-        augment: bool | float = 0.2,
+        augment: bool | float = 0.1,
         min_known: float = 0.0,
-        dropout: float = 0.2,
+        dropout: float = 0.1,
         solver: str = "adamw",
         alpha: float = 0.01,
         batch_size: int | str = "auto",
@@ -76,6 +77,7 @@ class _NanMLP(NanEstimator):
         n_iter_no_change: float = 10,
         kinds: Mapping[Any, str] | None = None,
         n_bins: int = 16,
+        fine_bins: int | str = "auto",
         max_categories: int = 64,
         unseen: str = "ignore",
     ) -> None:
@@ -108,6 +110,7 @@ class _NanMLP(NanEstimator):
         self.n_iter_no_change = n_iter_no_change
         self.kinds = kinds
         self.n_bins = n_bins
+        self.fine_bins = fine_bins
         self.max_categories = max_categories
         self.unseen = unseen
 
@@ -143,6 +146,7 @@ class _NanMLP(NanEstimator):
             compensation=self.compensation,
             groups=groups,
             gate_rate=float(self.gate_rate),
+            fine=tuple(self.encoder_.fine_.tolist()) if self.encoder_.fine_.any() else None,
         )
 
 
@@ -169,7 +173,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         without gates.
     n_members : int, default=8
         Networks in the ensemble, trained at once from different starts; predictions are averaged.
-    augment : bool or float, default=0.2
+    augment : bool or float, default=0.1
         Share of the rows of a batch that get extra gaps while training (True: 0.5). Such a row
         loses each feature with a probability of its own, drawn from U(0, 1), so that the network
         learns to do without. One row in 16 is empty besides and has the prior for its target, and
@@ -178,20 +182,20 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         Weights of the classes, as elsewhere in scikit-learn.
     min_known : float, default=0
         Predicting a row of which a smaller share is known is an error.
-    dropout : float, default=0.2
+    dropout : float, default=0.1
         Dropout rate of the hidden layers.
     solver : {"adamw", "adam", "sgd"}, default="adamw"
     alpha : float, default=0.01
         Strength of the L2 penalty; of the decoupled weight decay with "adamw".
     batch_size : int or "auto", default="auto"
-        "auto" is 256, from 32,768 rows on 512, from 65,536 on 1,024; or all rows, if fewer.
+        "auto" is 64, from 16,384 rows on 128, from 65,536 on 256; or all rows, if fewer.
     learning_rate : {"cosine", "constant"}, default="cosine"
         "cosine" lets the rate fall to 0 over `max_iter` epochs, and without validation runs all of
         them; "constant" stops when the training loss no longer falls, as scikit-learn does.
     learning_rate_init : float, default=2e-3
     max_iter : int or "auto", default="auto"
-        The most epochs. "auto" is 40; fewer, but at least 16, where they would go over more than
-        800,000 rows in all, and more where they would make fewer than 300 steps.
+        The most epochs. "auto" is 32; fewer, but at least 12, where they would go over more than
+        400,000 rows in all, and more where they would make fewer than 300 steps.
     shuffle, tol, n_iter_no_change, momentum, nesterovs_momentum, beta_1, beta_2, epsilon
         As in scikit-learn.
     early_stopping : bool or "auto", default="auto"
@@ -204,7 +208,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
     random_state : int, RandomState or None
     verbose : bool, default=False
         Whether to show a progress bar.
-    kinds, n_bins, max_categories, unseen
+    kinds, n_bins, fine_bins, max_categories, unseen
         How columns are encoded: see `promissing.tables.TableEncoder`.
 
     Attributes
@@ -245,10 +249,10 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         compensation: str = "feature",
         gate_rate: float = 100.0,
         n_members: int = 8,
-        augment: bool | float = 0.2,
+        augment: bool | float = 0.1,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         min_known: float = 0.0,
-        dropout: float = 0.2,
+        dropout: float = 0.1,
         solver: str = "adamw",
         alpha: float = 0.01,
         batch_size: int | str = "auto",
@@ -270,6 +274,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         n_iter_no_change: float = 10,
         kinds: Mapping[Any, str] | None = None,
         n_bins: int = 16,
+        fine_bins: int | str = "auto",
         max_categories: int = 64,
         unseen: str = "ignore",
     ) -> None:
@@ -303,6 +308,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
             n_iter_no_change=n_iter_no_change,
             kinds=kinds,
             n_bins=n_bins,
+            fine_bins=fine_bins,
             max_categories=max_categories,
             unseen=unseen,
         )
@@ -321,8 +327,8 @@ class NanMLPRegressor(NanRegressor, _NanMLP):
     hidden_layer_sizes, activation, compensation, gate_rate, n_members, augment, min_known, \
 dropout, solver, alpha, batch_size, learning_rate, learning_rate_init, max_iter, shuffle, \
 random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, early_stopping, \
-validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, kinds, n_bins, max_categories, \
-unseen
+validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, kinds, n_bins, fine_bins, \
+max_categories, unseen
         As in `NanMLPClassifier`.
 
     Attributes

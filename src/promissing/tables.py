@@ -22,6 +22,7 @@ from promissing._memory import aligned
 __all__ = ["TableEncoder", "check_weight"]
 
 KINDS = ("number", "boolean", "category", "date")
+FINE, FEW = 32, 10  # What fine_bins="auto" means: so many bins for so many numbers.
 _BLOCK = 2**17  # Cells encoded at a time: 1 MB, which stays in the cache.
 
 
@@ -58,6 +59,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         (weighted) quantile bins: one column per bin, 0 below it, 1 above it and linear inside.
         Bins that coincide are merged. The standardised number itself is then held to within three
         deviations of the mean, and a second column, "far", has it ten times coarser.
+    fine_bins : int or "auto", default=0
+        As many finer bins besides, for numbers of so many values that these are more. "auto" is
+        32, if there are `n_bins` and at most ten such numbers, else 0.
     max_categories : int, default=64
         The most columns a category may take. Where it has more values, the most frequent
         `max_categories - 1` have their own and all others share the column "(other)".
@@ -79,6 +83,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         order; None for the others.
     groups_ : ndarray of int (q,)
         The input column each output column encodes.
+    fine_ : ndarray of bool (q,)
+        Whether an output column is one of the `fine_bins`.
     gaps_in_training_ : ndarray of bool (p,)
         Whether a value of this input column was missing in training.
     n_columns_out_, n_features_in_ : int
@@ -107,12 +113,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         *,
         kinds: Mapping[Key, str] | None = None,
         n_bins: int = 0,
+        fine_bins: int | str = 0,
         max_categories: int = 64,
         unseen: str = "ignore",
         scale: bool = True,
     ) -> None:
         self.kinds = kinds
         self.n_bins = n_bins
+        self.fine_bins = fine_bins
         self.max_categories = max_categories
         self.unseen = unseen
         self.scale = scale
@@ -122,10 +130,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Rows of zero weight count as absent. `y` is ignored.
         """
-        for name, least in (("n_bins", 0), ("max_categories", 1)):
+        for name, least in (("n_bins", 0), ("fine_bins", 0), ("max_categories", 1)):
             value = getattr(self, name)
+            auto = ", or 'auto'" if name == "fine_bins" else ""
+            if auto and isinstance(value, str) and value == "auto":
+                continue
             if not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"`{name}` must be a whole number >= {least}. Received: {value!r}")
+                raise ValueError(
+                    f"`{name}` must be a whole number >= {least}{auto}. Received: {value!r}"
+                )
         if self.unseen not in ("ignore", "error"):
             raise ValueError(f'`unseen` must be "ignore" or "error". Received: {self.unseen!r}')
         table = _columns.open_table(X, self)
@@ -141,14 +154,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             column = table.column(j, slice(None))[rows]
             kinds.append(declared.get(j) or _columns.infer_kind(column))
             learned.append(self._learn(column, kinds[j], weight, self._key(j)))
-        groups = np.repeat(np.arange(p), [len(one.maps) for one in learned])
+        few = sum(len(one.fine) > 0 for one in learned) <= FEW
+        if self.fine_bins != "auto" or few:
+            columns = [(*one.maps, *one.fine) for one in learned]
+        else:
+            columns = [tuple(one.maps) for one in learned]
+        groups = np.repeat(np.arange(p), [len(one) for one in columns])
+        coarse = np.repeat([len(one.maps) for one in learned], [len(one) for one in columns])
+        place = np.arange(len(groups)) - np.searchsorted(groups, groups)
         return self._set_fitted(
             kinds,
             [one.categories for one in learned],
             [one.other for one in learned],
             groups=groups,
             gaps=np.array([one.gaps for one in learned]),
-            maps=np.array([row for one in learned for row in one.maps]).T.copy(),
+            maps=np.array([row for one in columns for row in one]).T.copy(),
+            fine=place >= coarse,
         )
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -177,17 +198,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return table
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Name the output columns: `age`, `age_far`, `age_bin0`, `city_Ulm`, `city_(other)`."""
+        """Name the output columns: `age`, `age_far`, `age_bin0`, `age_fine0`, `city_Ulm`."""
         check_is_fitted(self)
         names = []
         for j, name in enumerate(_check_feature_names_in(self, input_features)):
-            size = np.count_nonzero(self.groups_ == j)
+            finer = np.count_nonzero(self.fine_[self.groups_ == j])
+            size = np.count_nonzero(self.groups_ == j) - finer
             if self.kinds_[j] == "category" and self._observed[j]:
                 levels = [*(self.categories_[j] or []), "(other)"][:size]
                 names += [f"{name}_{level}" for level in levels]
             else:
                 far = [f"{name}_far"] if self.n_bins and self.scale and size > 1 else []
                 names += [name, *far, *(f"{name}_bin{i}" for i in range(size - 1 - len(far)))]
+                names += [f"{name}_fine{i}" for i in range(finer)]
         return np.asarray(names, dtype=object)
 
     def get_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -201,6 +224,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             "params": {
                 "kinds": kinds,
                 "n_bins": int(self.n_bins),
+                "fine_bins": self.fine_bins if self.fine_bins == "auto" else int(self.fine_bins),
                 "max_categories": int(self.max_categories),
                 "unseen": self.unseen,
                 "scale": bool(self.scale),
@@ -210,8 +234,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             "categories": self.categories_,
             "other": self._other,
         }
-        arrays = {"groups": self.groups_, "gaps": self.gaps_in_training_, "maps": self._maps}
-        return meta, arrays
+        return meta, {
+            "groups": self.groups_,
+            "gaps": self.gaps_in_training_,
+            "maps": self._maps,
+            "fine": self.fine_,
+        }
 
     @classmethod
     def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -225,6 +253,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             and (np.diff(groups) >= 0).all()
             and maps.shape == (4, len(groups))
             and arrays["gaps"].shape == features.shape
+            and arrays["fine"].shape == groups.shape
+            and arrays["fine"].dtype == bool
             and len(meta["categories"]) == len(meta["other"]) == len(kinds)
             and (meta["names"] is None or len(meta["names"]) == len(kinds))
             and set(kinds) <= set(KINDS)
@@ -249,10 +279,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         groups: NDArray[np.intp],
         gaps: NDArray[np.bool_],
         maps: Float,
+        fine: NDArray[np.bool_],
     ) -> Self:
         self.kinds_, self.categories_, self._other = kinds, categories, other
         self.groups_, self.gaps_in_training_, self._maps = groups, gaps, maps
-        self.n_columns_out_ = len(groups)
+        self.fine_, self.n_columns_out_ = fine, len(groups)
         first = np.searchsorted(groups, np.arange(len(kinds)))
         self._observed = ~np.isnan(maps[0, first])
         self._lookup = [{v: float(k) for k, v in enumerate(one or ())} for one in categories]
@@ -285,7 +316,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         x = _columns.READ[kind](column, key)
         if kind == "boolean":
             return _columns.learn_boolean(x)
-        return _columns.learn_number(x, weight, self.n_bins, key, scale=self.scale)
+        fine = int(self.fine_bins) if self.fine_bins != "auto" else FINE if self.n_bins else 0
+        return _columns.learn_number(x, weight, self.n_bins, key, fine_bins=fine, scale=self.scale)
 
     def _encode(self, table: Table, dtype: DTypeLike) -> NDArray[Any]:
         n, p = table.shape

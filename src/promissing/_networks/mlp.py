@@ -18,6 +18,7 @@ __all__ = ["ACTIVATIONS", "MLP"]
 
 Uniform = Callable[[tuple[int, ...]], Any]
 
+AJAR = 0.1  # Where the gates of fine columns start.
 SURE = 7.0  # How sure, in logits, a new network may be: 1 in 1,000.
 # Newton's method for `end_at`, in units of what goes into a neuron.
 NUDGE, NEAR, LARGEST_STEP = 1e-6, 1e-4, 1.0
@@ -63,6 +64,9 @@ class MLP:
     gate_rate : float, default=0
         If positive, the weights of every feature are multiplied with its gate: one number, which
         starts at 1 and learns so many times as fast as a weight.
+    fine : tuple of p bool, optional
+        Columns that have a second gate of their feature instead, which starts at a tenth: they are
+        there for what is too fine for the others, and matter once they have proved themselves.
 
     Examples
     --------
@@ -83,6 +87,7 @@ class MLP:
     groups: tuple[int, ...] | None = None
     shares: tuple[float, ...] | None = None
     gate_rate: float = 0.0
+    fine: tuple[bool, ...] | None = None
 
     def __post_init__(self) -> None:
         _core.check_compensation(self.compensation)
@@ -107,6 +112,15 @@ class MLP:
         layout = layout.arrays(np, per_feature=self.compensation == "feature")
         return layout.map(lambda a: a.astype(dtype))
 
+    @cached_property
+    def _gates(self) -> tuple[np.ndarray, np.ndarray]:
+        """The gate of each column (p,), and where each gate starts."""
+        n = self.layout.n_features
+        owners = np.array(range(self.n_columns) if self.groups is None else self.groups)
+        if self.fine is None or not any(self.fine):
+            return owners, np.ones(n)
+        return owners + n * np.array(self.fine), np.repeat([1.0, AJAR], n)
+
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the parameters by name."""
         sizes = (self.n_columns, *self.hidden, self.n_outputs)
@@ -118,7 +132,7 @@ class MLP:
         elif self.compensation == "feature":
             shapes["compensation_weight"] = (self.layout.n_features, sizes[1])
         if self.gate_rate:
-            shapes["gate"] = (self.layout.n_features,)
+            shapes["gate"] = (len(self._gates[1]),)
         return shapes
 
     def init(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -182,9 +196,10 @@ class MLP:
         """The kernel, bias, compensation and layout `_core` takes."""
         kernel = params["kernel_0"]
         if self.gate_rate:
-            gates = 1.0 + self.gate_rate * params["gate"]
-            owners = range(self.n_columns) if self.groups is None else self.groups
-            kernel = kernel * gates[np.array(owners)][:, None]
+            gate_of, start = self._gates
+            # In the type of the weights: JAX with double precision would leave float32.
+            gates = start.astype(kernel.dtype) + self.gate_rate * params["gate"]
+            kernel = kernel * gates[gate_of][:, None]
         layout = self._single_layout if dtype == np.float32 else self.layout
         return kernel, params["bias_0"], params.get("compensation_weight"), layout
 
