@@ -28,7 +28,9 @@ Scalar: TypeAlias = str | int | float | bool
 Map: TypeAlias = tuple[float, float, float, float]
 
 IDENTITY: Map = (0.0, 1.0, -np.inf, np.inf)
-FARTHEST, COARSER = 3.0, 10.0  # Deviations from the mean, where there are bins.
+# Where there are bins: how many deviations from the mean the first column of a number ends, what
+# the second makes of a deviation, and where it ends itself, so that no slip of a digit rules all.
+FARTHEST, COARSER, FAR = 3.0, 10.0, 30.0
 UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf)
 
 _NUMBERS = (Real, Decimal, np.bool_)
@@ -219,7 +221,7 @@ def learn_number(
     bound = FARTHEST if n_bins and scale else np.inf
     maps = [(mean, deviation, -bound, bound)]
     if n_bins and scale and x.min() < x.max():
-        maps.append((mean, COARSER * deviation, -bound, bound))
+        maps.append((mean, COARSER * deviation, -FAR, FAR))
     coarse, fine = (_bins(x, weight, n) if n else [] for n in (n_bins, fine_bins))
     # With few values the fine bins are no finer.
     return Learned(maps + coarse, gaps, fine=fine if len(fine) > len(coarse) else ())

@@ -115,8 +115,8 @@ class Fitting(ABC):
             raise ValueError("`X_val` and `y_val` go together: pass both or neither.")
         resume = self.warm_start and hasattr(self, "params_")
         with self._all_or_nothing():
-            table, y, weight = self._begin(X, y, sample_weight, resume=resume)
-            tables, targets = [table], self._target.encode(y)
+            tables, y, weight = self._begin(X, y, sample_weight, resume=resume)
+            targets = self._target.encode(y)
             weights = self._target.row_weights(y, weight)
             if X_val is None:
                 rows, val_rows = self._split(y)
@@ -176,9 +176,9 @@ class Fitting(ABC):
             raise ValueError("partial_fit does not support early_stopping=True")
         resume = hasattr(self, "params_")
         with self._all_or_nothing():
-            table, y, weight = self._begin(X, y, sample_weight, resume=resume, classes=classes)
+            tables, y, weight = self._begin(X, y, sample_weight, resume=resume, classes=classes)
             self._train(
-                [table],
+                tables,
                 self._target.encode(y),
                 self._target.row_weights(y, weight),
                 [np.arange(len(y))] * self.n_members,
@@ -210,8 +210,11 @@ class Fitting(ABC):
         *,
         resume: bool,
         classes: Any = None,
-    ) -> tuple[Array, Array, Array]:
-        """The encoded table, y and weights; encoder and target are settled on a new start."""
+    ) -> tuple[list[Array], Array, Array]:
+        """The encoded table, y and weights; encoder and target are settled on a new start.
+
+        The table is the only one of a list, which alone holds it: training empties the list.
+        """
         check_parameters(self)
         if y is None:
             raise ValueError(
@@ -244,7 +247,7 @@ class Fitting(ABC):
             self.encoder_ = copy(self.encoder_)  # The old one, should this fail, stays as it was.
             self.encoder_.gaps_in_training_ = self.encoder_.gaps_in_training_ | gaps
         self._update_prior(y, weight, resume=resume)
-        return encoded, y, weight
+        return [encoded], y, weight
 
     def _settle(self, X: Any, *, resume: bool) -> list[str]:
         """Settle what else there is to learn of the columns of X, once they are encoded.

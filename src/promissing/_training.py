@@ -38,7 +38,8 @@ class Data:
     ----------
     X : array (n, p), or a sequence of such
         NaN where missing. Several are stacked: this is how validation data come in, and how
-        replicas work on matrices of their own. It is copied at most once.
+        replicas work on matrices of their own. It is copied at most once; a list is emptied then,
+        so that nothing large need be held twice.
     y : array (n, k) or (R, n, k)
         Targets as the network's loss wants them, shared or each replica's own.
     rows : sequence of R arrays of int
@@ -291,9 +292,11 @@ def _place(data: Data) -> Table:
     def maybe(a: np.ndarray | None, shared: int, dtype: Any = np.float32) -> Any:
         return None if a is None else put([a], a.ndim - shared, dtype)
 
-    X = [data.X] if isinstance(data.X, np.ndarray) else data.X
+    X = put([data.X] if isinstance(data.X, np.ndarray) else data.X, 0)
+    if isinstance(data.X, list):
+        data.X.clear()
     return Table(
-        X=put(X, 0),
+        X=X,
         y=put([data.y], data.y.ndim - 2),
         weights=maybe(data.weights, 1),
         mask=maybe(data.mask, 2, np.bool_),

@@ -58,7 +58,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         If positive, every number and date also gets the piecewise-linear encoding on that many
         (weighted) quantile bins: one column per bin, 0 below it, 1 above it and linear inside.
         Bins that coincide are merged. The standardised number itself is then held to within three
-        deviations of the mean, and a second column, "far", has it ten times coarser.
+        deviations of the mean, and a second column, "far", has it ten times coarser and ends at
+        300 deviations.
     fine_bins : int or "auto", default=0
         As many finer bins besides, for numbers of so many values that these are more. "auto" is
         32, if there are `n_bins` and at most ten such numbers, else 0.
