@@ -120,7 +120,8 @@ def build(method: str, task: str, seed: int) -> Any:
         if task == "regression":  # It does not scale its target, as we and trees need not.
             model = TransformedTargetRegressor(model, transformer=StandardScaler())
         return make_pipeline(TableEncoder(), fill, model)
-    network = {"augment": False} if name == "mean+indicator" else None  # It will meet no gaps.
+    # Our default, which here will meet no gaps.
+    network = {"augment": False, "fine_bins": "auto"} if name == "mean+indicator" else None
     return strategies.make(name, task, network=network, random_state=seed)
 
 

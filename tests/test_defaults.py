@@ -17,6 +17,7 @@ from promissing.mlp import PLAIN
     ("n", "batch", "epochs"),
     [
         *((1, 64, 300), (100, 64, 150), (257, 64, 60), (2_000, 64, 32), (10_000, 64, 32)),
+        *((16_383, 64, 24), (16_384, 128, 24), (65_535, 128, 12), (65_536, 256, 12)),
         *((20_000, 128, 20), (40_000, 128, 12), (100_000, 256, 12), (10**7, 256, 12)),
     ],
 )
@@ -93,6 +94,8 @@ def test_fine_columns_have_gates_of_their_own_that_start_at_a_tenth():
     params = gated.init(rng)
     assert params["gate"].shape == (4,)  # Two for every feature; the last has nothing fine.
     x = rng.normal(size=(50, 4))
+    with pytest.raises(ValueError, match="`fine` must have one entry for each of the 4 columns"):
+        MLP(4, 1, "squared", fine=(True,))
     for gate in (np.zeros(4), rng.normal(size=4) / 100):
         factor = np.array([1, 0.1, 0.1, 1]) + 100 * gate[[0, 2, 2, 1]]
         same = {name: value for name, value in params.items() if name != "gate"}
@@ -113,6 +116,8 @@ def test_fine_bins_find_what_is_fine(tmp_path):
         scores[fine] = roc_auc_score(y[1000:], model.predict_proba(X[1000:])[:, 1])
     assert scores["auto"] > scores[0] + 0.1
     assert not PLAIN["fine_bins"]
+    gateless = NanMLPClassifier(gate_rate=0, n_members=1, max_iter=1, random_state=0)
+    assert not gateless.fit(X, y).encoder_.fine_.any()
     model.save(tmp_path / "m.safetensors")
     back = NanMLPClassifier.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(back.predict_proba(X), model.predict_proba(X))

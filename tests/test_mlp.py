@@ -156,6 +156,7 @@ def test_a_weight_of_two_is_a_row_that_occurs_twice():
         "max_iter": 50,
         "random_state": 0,
         "n_bins": 3,
+        "fine_bins": 5,
     }
     weighted = classifier(**keywords).fit(X, y, sample_weight=weight)
     repeated = classifier(**keywords).fit(X.repeat(weight, 0), y.repeat(weight))
@@ -441,6 +442,7 @@ def test_targets_of_any_size(scale):
         ({"hidden_layer_sizes": (9,)}, "hidden_layer_sizes"),
         ({"compensation": "none"}, "compensation"),
         ({"n_bins": 3}, "n_bins"),
+        ({"fine_bins": 5}, "fine_bins"),
     ],
 )
 def test_going_on_with_another_network_is_refused(changed, name, tmp_path):

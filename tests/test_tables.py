@@ -268,6 +268,18 @@ def test_fine_bins_come_last_and_belong_to_the_same_feature():
     assert np.isnan(encoder.transform(frame.assign(x=NAN))[:, :8]).all()
 
 
+def test_fine_bins_of_dates_and_none_of_what_has_few_values():
+    frame = pd.DataFrame(
+        {"day": pd.date_range("2020", periods=9), "empty": np.full(9, NAN), "flat": 3.0}
+    )
+    encoder = TableEncoder(n_bins=2, fine_bins=4).fit(frame)
+    assert encoder.fine_.sum() == 4
+    assert (encoder.groups_[encoder.fine_] == 0).all()
+    assert encoder.n_columns_out_ == 2 + 2 + 4 + 1 + 1
+    raw = TableEncoder(n_bins=2, fine_bins=4, scale=False).fit(np.arange(9.0)[:, None])
+    assert_array_equal(raw.fine_, [False] * 3 + [True] * 4)
+
+
 @pytest.mark.parametrize(
     ("n_numbers", "n_bins", "has_fine"), [(10, 16, True), (11, 16, False), (10, 0, False)]
 )
@@ -624,6 +636,7 @@ def test_a_declared_kind_must_exist_and_its_column_too():
         ({"n_bins": 1.5}, "`n_bins` must be a whole number"),
         ({"fine_bins": -1}, "`fine_bins` must be a whole number >= 0, or 'auto'. Received: -1"),
         ({"fine_bins": "many"}, "`fine_bins` must be a whole number >= 0, or 'auto'"),
+        ({"fine_bins": 3}, "`fine_bins` come besides `n_bins`, which are 0. Received: fine_bins=3"),
         ({"unseen": "zero"}, '`unseen` must be "ignore" or "error". Received: \'zero\''),
     ],
 )
@@ -744,7 +757,7 @@ def test_categories_keep_their_types_in_the_state():
 # ---- at home in scikit-learn
 
 
-@parametrize_with_checks([TableEncoder(), TableEncoder(n_bins=4)])
+@parametrize_with_checks([TableEncoder(), TableEncoder(n_bins=4, fine_bins=8)])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

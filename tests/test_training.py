@@ -297,7 +297,8 @@ def crowd(hidden, n):
     order = [np.split(rng.permutation(60), [rng.integers(40, 51)]) for _ in range(n)]
     parts = {"rows": [o[0] for o in order], "val_rows": [o[1] for o in order]}
     settings = {"batch_size": 60, "max_epochs": 3, "dropout": 0.3, "augment": 0.5, "alpha": 0.01}
-    net = MLP(4, 1, "log", hidden, compensation="feature", groups=(0, 1, 1, 2))
+    gates = {"gate_rate": 100.0, "fine": (False, False, True, False)}
+    net = MLP(4, 1, "log", hidden, compensation="feature", groups=(0, 1, 1, 2), **gates)
     return {"network": net, "X": X, "y": y, "replicas": n, "schedule": "cosine"} | parts | settings
 
 
@@ -708,3 +709,19 @@ def test_dropout_keeps_the_expectation():
 def test_errors_name_the_culprit(wrong, message):
     with pytest.raises(ValueError, match=message):
         run(MLP(4, 1, "log", (3,)), *table(), **wrong)
+
+
+def test_a_list_of_tables_is_taken_over_and_serves_once():
+    X, y = table()
+    network = MLP(4, 1, "log", (3,))
+    halves = [X[:30], X[30:]]
+    whole = run(network, X, y, max_epochs=2)
+    taken = [*halves]
+    again = run(network, taken, y, max_epochs=2)
+    assert difference(again.params, whole.params) == 0
+    assert taken == []
+    with pytest.raises(ValueError, match="`X` is empty. A list of tables serves one training"):
+        run(network, taken, y, max_epochs=2)
+    kept = tuple(halves)
+    run(network, kept, y, max_epochs=1)
+    assert len(kept) == 2

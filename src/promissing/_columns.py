@@ -28,9 +28,9 @@ Scalar: TypeAlias = str | int | float | bool
 Map: TypeAlias = tuple[float, float, float, float]
 
 IDENTITY: Map = (0.0, 1.0, -np.inf, np.inf)
-# Where there are bins: how many deviations from the mean the first column of a number ends, what
-# the second makes of a deviation, and where it ends itself, so that no slip of a digit rules all.
-FARTHEST, COARSER, FAR = 3.0, 10.0, 30.0
+# Where there are bins: how many deviations from the mean the first column of a number ends, how
+# many of them are one in the second, and where that ends, so that no slip of a digit rules all.
+NEAR, COARSER, FAR = 3.0, 10.0, 300.0
 UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf)
 
 _NUMBERS = (Real, Decimal, np.bool_)
@@ -218,21 +218,24 @@ def learn_number(
     mean, deviation = moments(x, weight) if scale else (0.0, 1.0)
     # With bins a number far out is in the last of them; standardised it would still be far out, and
     # what a network makes of that is anybody's guess. So it is told on a second, coarser scale.
-    bound = FARTHEST if n_bins and scale else np.inf
+    bound = NEAR if n_bins and scale else np.inf
     maps = [(mean, deviation, -bound, bound)]
     if n_bins and scale and x.min() < x.max():
-        maps.append((mean, COARSER * deviation, -FAR, FAR))
-    coarse, fine = (_bins(x, weight, n) if n else [] for n in (n_bins, fine_bins))
+        maps.append((mean, COARSER * deviation, -FAR / COARSER, FAR / COARSER))
+    if not n_bins:
+        return Learned(maps, gaps)
+    # All at once, since it takes sorting. This method, because a weight of 2 then is a row that
+    # occurs twice.
+    shares = [np.linspace(0, 1, n + 1) for n in (n_bins, fine_bins) if n]
+    edges = np.quantile(x, np.concatenate(shares), weights=weight, method="inverted_cdf")
+    coarse, fine = _bins(edges[: n_bins + 1]), _bins(edges[n_bins + 1 :])
     # With few values the fine bins are no finer.
     return Learned(maps + coarse, gaps, fine=fine if len(fine) > len(coarse) else ())
 
 
-def _bins(x: Float, weight: Float, n: int) -> list[Map]:
-    """The columns of n quantile bins, or fewer if some coincide."""
-    # This method, because a weight of 2 then is a row that occurs twice.
-    shares = np.linspace(0, 1, n + 1)
-    edges = np.unique(np.quantile(x, shares, weights=weight, method="inverted_cdf"))
-    return [(a, b - a, 0.0, 1.0) for a, b in pairwise(edges.tolist())]
+def _bins(edges: Float) -> list[Map]:
+    """The columns of bins; those that coincide are one."""
+    return [(a, b - a, 0.0, 1.0) for a, b in pairwise(np.unique(edges).tolist())]
 
 
 def learn_boolean(x: Float) -> Learned:

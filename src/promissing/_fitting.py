@@ -60,7 +60,7 @@ class Fitting(ABC):
     min_known: float
     kinds: Any
     n_bins: int
-    fine_bins: int | str = 0
+    fine_bins: int | str = 0  # Fusion has no such parameter.
     max_categories: int
     unseen: str
 
@@ -232,9 +232,7 @@ class Fitting(ABC):
         if resume:
             self._check_unchanged(X)
         else:
-            self.encoder_ = TableEncoder(**{name: getattr(self, name) for name in _ENCODING}).fit(
-                X, sample_weight=weight
-            )
+            self.encoder_ = TableEncoder(**self._encoding()).fit(X, sample_weight=weight)
             self._settle(X, resume=False)
             self._target = self._make_target(y, weight, classes)
             self._network = self._make_network(self._target.n_outputs, self._target.loss)
@@ -248,6 +246,10 @@ class Fitting(ABC):
             self.encoder_.gaps_in_training_ = self.encoder_.gaps_in_training_ | gaps
         self._update_prior(y, weight, resume=resume)
         return [encoded], y, weight
+
+    def _encoding(self) -> dict[str, Any]:
+        """The parameters of the encoder."""
+        return {name: getattr(self, name) for name in _ENCODING}
 
     def _settle(self, X: Any, *, resume: bool) -> list[str]:
         """Settle what else there is to learn of the columns of X, once they are encoded.
@@ -285,7 +287,8 @@ class Fitting(ABC):
             for field in fields(network)
             if getattr(network, field.name) != getattr(self._network, field.name)
         ]
-        changed += [n for n in _ENCODING if getattr(self, n) != getattr(self.encoder_, n)]
+        encoding = self._encoding()
+        changed += [n for n in _ENCODING if encoding[n] != getattr(self.encoder_, n)]
         if self.n_members != self._members_fitted():
             changed.append("n_members")
         if changed:

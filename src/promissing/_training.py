@@ -38,8 +38,8 @@ class Data:
     ----------
     X : array (n, p), or a sequence of such
         NaN where missing. Several are stacked: this is how validation data come in, and how
-        replicas work on matrices of their own. It is copied at most once; a list is emptied then,
-        so that nothing large need be held twice.
+        replicas work on matrices of their own. It is copied at most once; a list is emptied once
+        it is copied, so that nothing large is held twice while training, and serves once.
     y : array (n, k) or (R, n, k)
         Targets as the network's loss wants them, shared or each replica's own.
     rows : sequence of R arrays of int
@@ -334,6 +334,8 @@ def _check(
     ):
         if value not in allowed:
             raise ValueError(f"`{name}` must be one of {allowed}. Received: {name}={value!r}")
+    if not len(data.X):
+        raise ValueError("`X` is empty. A list of tables serves one training, which empties it.")
     n_replicas = len(data.rows)
     counts = {f"params[{name!r}]": len(value) for name, value in params.items()}
     counts["rngs"] = len(rngs)

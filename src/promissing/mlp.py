@@ -131,6 +131,20 @@ class _NanMLP(NanEstimator):
             encoder._key(j): u[:, :, encoder.groups_ == j] for j in range(encoder.n_features_in_)
         }
 
+    def _encoding(self) -> dict[str, Any]:
+        encoding = super()._encoding()
+        if not self.gate_rate and encoding["fine_bins"] == "auto":
+            encoding["fine_bins"] = 0  # Without gates nothing holds them back.
+        return encoding
+
+    def _fine(self) -> tuple[bool, ...] | None:
+        return tuple(self.encoder_.fine_.tolist()) if self.encoder_.fine_.any() else None
+
+    def _restored(self) -> None:
+        network = self._network
+        if (network.groups, network.fine) != (tuple(self.encoder_.groups_.tolist()), self._fine()):
+            raise ValueError("the columns are not those of the network")
+
     def _make_network(self, n_outputs: int, loss: str) -> MLP:
         given = self.hidden_layer_sizes
         sizes = np.atleast_1d(np.asarray(given, dtype=object)).tolist()
@@ -146,7 +160,7 @@ class _NanMLP(NanEstimator):
             compensation=self.compensation,
             groups=groups,
             gate_rate=float(self.gate_rate),
-            fine=tuple(self.encoder_.fine_.tolist()) if self.encoder_.fine_.any() else None,
+            fine=self._fine(),
         )
 
 
@@ -169,8 +183,9 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         share missing (mPROMISSING), or one learned weight per missing feature.
     gate_rate : float, default=100
         The weights of every feature are multiplied with its gate, a number that starts at 1 and
-        learns so many times as fast as a weight: what does not matter is soon shut out. 0 does
-        without gates.
+        learns so many times as fast as a weight: what does not matter is soon shut out. The fine
+        bins of a number have a second gate, which starts at a tenth: they count where they have
+        proved themselves. 0 does without gates, and "auto" then without fine bins.
     n_members : int, default=8
         Networks in the ensemble, trained at once from different starts; predictions are averaged.
     augment : bool or float, default=0.1
@@ -209,7 +224,8 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
     verbose : bool, default=False
         Whether to show a progress bar.
     kinds, n_bins, fine_bins, max_categories, unseen
-        How columns are encoded: see `promissing.tables.TableEncoder`.
+        How columns are encoded, by default on 16 bins and if they are few on 32 fine ones besides:
+        see `promissing.tables.TableEncoder`.
 
     Attributes
     ----------

@@ -232,6 +232,8 @@ def make(
         return _fusion(strategy, task, fill, settings | {"modalities": modalities})
     from promissing import mlp
 
+    # By default these depend on the number of columns, and what fills gaps makes other columns.
+    settings.setdefault("fine_bins", 0)
     kind = getattr(mlp, "NanMLP" + _SUFFIX[task])
     if strategy.family == "native":
         return kind(**settings)

@@ -61,8 +61,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         deviations of the mean, and a second column, "far", has it ten times coarser and ends at
         300 deviations.
     fine_bins : int or "auto", default=0
-        As many finer bins besides, for numbers of so many values that these are more. "auto" is
-        32, if there are `n_bins` and at most ten such numbers, else 0.
+        So many quantile bins besides `n_bins`, for numbers and dates for which that gives more bins
+        than `n_bins` does. "auto" is 32 if there are `n_bins` and at most ten columns would get
+        them, else 0.
     max_categories : int, default=64
         The most columns a category may take. Where it has more values, the most frequent
         `max_categories - 1` have their own and all others share the column "(other)".
@@ -140,6 +141,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(
                     f"`{name}` must be a whole number >= {least}{auto}. Received: {value!r}"
                 )
+        if self.fine_bins not in (0, "auto") and not self.n_bins:
+            raise ValueError(
+                "`fine_bins` come besides `n_bins`, which are 0. "
+                f"Received: fine_bins={self.fine_bins!r}"
+            )
         if self.unseen not in ("ignore", "error"):
             raise ValueError(f'`unseen` must be "ignore" or "error". Received: {self.unseen!r}')
         table = _columns.open_table(X, self)
@@ -155,22 +161,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             column = table.column(j, slice(None))[rows]
             kinds.append(declared.get(j) or _columns.infer_kind(column))
             learned.append(self._learn(column, kinds[j], weight, self._key(j)))
-        few = sum(len(one.fine) > 0 for one in learned) <= FEW
-        if self.fine_bins != "auto" or few:
-            columns = [(*one.maps, *one.fine) for one in learned]
-        else:
-            columns = [tuple(one.maps) for one in learned]
-        groups = np.repeat(np.arange(p), [len(one) for one in columns])
-        coarse = np.repeat([len(one.maps) for one in learned], [len(one) for one in columns])
-        place = np.arange(len(groups)) - np.searchsorted(groups, groups)
+        if self.fine_bins == "auto" and sum(bool(one.fine) for one in learned) > FEW:
+            learned = [one._replace(fine=()) for one in learned]
+        sizes = [(len(one.maps), len(one.fine)) for one in learned]
+        groups = np.repeat(np.arange(p), np.sum(sizes, axis=1))
         return self._set_fitted(
             kinds,
             [one.categories for one in learned],
             [one.other for one in learned],
             groups=groups,
             gaps=np.array([one.gaps for one in learned]),
-            maps=np.array([row for one in columns for row in one]).T.copy(),
-            fine=place >= coarse,
+            maps=np.array([row for one in learned for row in (*one.maps, *one.fine)]).T.copy(),
+            fine=np.concatenate([np.repeat([False, True], size) for size in sizes]),
         )
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -256,6 +258,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             and arrays["gaps"].shape == features.shape
             and arrays["fine"].shape == groups.shape
             and arrays["fine"].dtype == bool
+            # Fine columns come last in their feature.
+            and (np.diff(groups) + np.diff(arrays["fine"].astype(int)) >= 0).all()
             and len(meta["categories"]) == len(meta["other"]) == len(kinds)
             and (meta["names"] is None or len(meta["names"]) == len(kinds))
             and set(kinds) <= set(KINDS)
@@ -317,7 +321,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         x = _columns.READ[kind](column, key)
         if kind == "boolean":
             return _columns.learn_boolean(x)
-        fine = int(self.fine_bins) if self.fine_bins != "auto" else FINE if self.n_bins else 0
+        fine = FINE if self.fine_bins == "auto" else int(self.fine_bins)
         return _columns.learn_number(x, weight, self.n_bins, key, fine_bins=fine, scale=self.scale)
 
     def _encode(self, table: Table, dtype: DTypeLike) -> NDArray[Any]:

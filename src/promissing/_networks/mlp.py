@@ -96,6 +96,11 @@ class MLP:
                 raise ValueError(
                     f"`{name}` must be one of {allowed}. Received: {getattr(self, name)!r}"
                 )
+        if self.fine is not None and len(self.fine) != self.n_columns:
+            raise ValueError(
+                f"`fine` must have one entry for each of the {self.n_columns} columns. "
+                f"Received: {len(self.fine)} entries."
+            )
 
     @cached_property
     def layout(self) -> _core.Layout:
@@ -116,10 +121,11 @@ class MLP:
     def _gates(self) -> tuple[np.ndarray, np.ndarray]:
         """The gate of each column (p,), and where each gate starts."""
         n = self.layout.n_features
-        owners = np.array(range(self.n_columns) if self.groups is None else self.groups)
-        if self.fine is None or not any(self.fine):
-            return owners, np.ones(n)
-        return owners + n * np.array(self.fine), np.repeat([1.0, AJAR], n)
+        gate_of = np.array(range(self.n_columns) if self.groups is None else self.groups)
+        start = np.ones(n)
+        if self.fine is not None and any(self.fine):
+            gate_of, start = gate_of + n * np.array(self.fine), np.repeat([1.0, AJAR], n)
+        return gate_of.astype(np.uint32), start  # Signed, JAX with double precision refuses it.
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the parameters by name."""
