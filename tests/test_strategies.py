@@ -270,3 +270,14 @@ def test_prepare_by_deletion():
     np.testing.assert_array_equal(ready.train, X[:, [0, 2]])
     assert ready.others[0].shape == (10, 2)
     assert strategies.prepare("drop-features", X[:, [1]], [new[:, [1]]]).train.shape == (40, 0)
+
+
+@pytest.mark.parametrize("name", ["mean+indicator", "iterative", "drop-features", "promissing"])
+def test_fine_bins_depend_on_what_is_asked_and_not_on_what_filling_makes(name):
+    def network(model):
+        last = model[-1] if hasattr(model, "steps") else model
+        return getattr(last, "estimator", last)
+
+    assert network(strategies.make(name, "classification")).fine_bins == 0
+    asked = strategies.make(name, "classification", network={"fine_bins": "auto"})
+    assert network(asked).fine_bins == "auto"
