@@ -110,7 +110,7 @@ def test_fine_bins_find_what_is_fine(tmp_path):
     y = (np.floor(X[:, 0] * 32) % 2).astype(int)
     scores = {}
     for fine in (0, "auto"):
-        model = NanMLPClassifier(fine_bins=fine, n_members=2, random_state=0).fit(
+        model = NanMLPClassifier(fine_bins=fine, n_members=1, random_state=0).fit(
             X[:1000], y[:1000]
         )
         scores[fine] = roc_auc_score(y[1000:], model.predict_proba(X[1000:])[:, 1])

@@ -16,7 +16,7 @@ ESTIMATORS = [
     # Plain ones: the defaults compile and train far longer. The last has their other parts.
     classifier(),
     regressor(),
-    NanMLPClassifier((16, 16), n_members=2, max_iter=20, compensation="shared"),
+    NanMLPClassifier((16, 16), n_members=2, max_iter=10, compensation="shared"),
 ]
 
 

@@ -395,7 +395,7 @@ def test_a_view_of_its_own_is_the_same_as_data_of_its_own():
     ours = run(
         net, X, targets, replicas=2, mask=mask, weights=weights, **split, **settings
     )  # fmt: skip
-    matrices = [np.where(m, np.float32(np.nan), X) for m in mask]
+    matrices = tuple(np.where(m, np.float32(np.nan), X) for m in mask)  # A list would be emptied.
     split = {key: [rows + 40 * r for r, rows in enumerate(split[key])] for key in split}
     theirs = run(
         net, matrices, targets.reshape(80, 1), replicas=2, weights=weights.ravel(), **split,

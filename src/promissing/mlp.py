@@ -362,7 +362,7 @@ neutralizers_, n_features_in_, feature_names_in_, n_outputs_
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> y = X.sum(axis=1)
     >>> X[::5, 0] = np.nan
-    >>> model = NanMLPRegressor(random_state=0).fit(X, y)
+    >>> model = NanMLPRegressor(n_members=2, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.85)
     True
     """
