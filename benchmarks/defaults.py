@@ -18,7 +18,6 @@ import subprocess
 import sys
 import time
 import warnings
-from importlib.util import find_spec
 from typing import Any
 
 import jax
@@ -37,7 +36,7 @@ def models() -> dict[str, Any]:
     """New models with their defaults."""
     found = {"ours": NanMLPClassifier(random_state=0)}
     for name in ("hgb", "catboost"):
-        if name == "hgb" or find_spec(name):
+        if name in strategies.available():
             found[name] = strategies.make(name, "classification", random_state=0)
     return found
 
