@@ -1,5 +1,7 @@
 """The default recipe: what "auto" means, gates, and that ignorance is the prior."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from plain import classifier, regressor
@@ -319,3 +321,12 @@ def test_one_row_in_sixteen_is_empty():
     assert targets[40:].tolist() == known.tolist()
     assert 2 * weights[40:].sum() == 3 * 2.0  # Three in 40, of weight 2.
     assert weights[41] == 3 * weights[40]
+
+
+def test_a_file_whose_network_has_other_columns_is_refused(tmp_path):
+    X, y = data(60, noise=0)
+    model = classifier((4,), max_iter=2, random_state=0).fit(X, y)
+    model._network = replace(model._network, groups=(1, 0))  # Of the same shapes.
+    model.save(tmp_path / "m.safetensors")
+    with pytest.raises(ValueError, match="the columns are not those of the network"):
+        NanMLPClassifier.load(tmp_path / "m.safetensors")
