@@ -81,6 +81,7 @@ def main():
     """Run the study as `OUT TRACE N SECONDS [hold] [interrupt]`, two batches at once."""
     out, trace, n, seconds, *options = sys.argv[1:]
     if "interrupt" in options:
+        dawdle()
         threading.Thread(target=interrupt_early, daemon=True).start()
     summary = run(
         "toy",
@@ -92,6 +93,14 @@ def main():
         jobs=2,
     )
     print(json.dumps(summary._replace(path=str(summary.path))._asdict()))
+
+
+def dawdle():
+    """Let loky's thread be as slow as on a busy machine, where it may not stop too early."""
+    from joblib.externals.loky.process_executor import _ExecutorManagerThread as Manager
+
+    wait = Manager.wait_result_broken_or_wakeup
+    Manager.wait_result_broken_or_wakeup = lambda self: time.sleep(0.2) or wait(self)
 
 
 def interrupt_early():

@@ -14,14 +14,26 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from copy import deepcopy
+from itertools import islice
 from typing import Any, NamedTuple
 
 from promissing.experiments.store import Outcome, Packed, pack
 
 __all__ = ["Batch", "Report", "Skipped", "reports"]
+
+# Read by native libraries when they are loaded.
+_ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
 
 
 class Skipped(Exception):  # noqa: N818 - it is no error
@@ -61,34 +73,52 @@ class Report(NamedTuple):
 
 def reports(batches: Sequence[Batch], context: Mapping[str, Any], jobs: int) -> Generator[Report]:
     """What becomes of the batches, as they are finished. Closing this ends the workers."""
-    if min(jobs, len(batches)) <= 1:
-        yield from _here(batches, context)
-        return
-    from joblib import Parallel, cpu_count, delayed, parallel_config
-
     jobs = min(jobs, len(batches))
-    tasks = (delayed(_attempt)(b.name, b.work, b.arguments, context) for b in batches)
-    # No array is shared by a memory map: those cannot be written to, and others can.
-    how = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
-    threads = max(1, cpu_count() // jobs)
-    start = {"initializer": _begin, "initargs": (os.getpid(), _lifeline(), threads)}
-    results: Any = None
+    return _here(batches, context) if jobs <= 1 else _elsewhere(batches, context, jobs)
+
+
+def _elsewhere(
+    batches: Sequence[Batch], context: Mapping[str, Any], jobs: int
+) -> Generator[Report]:
+    from joblib import cpu_count
+    from joblib.externals.loky import get_reusable_executor
+
+    # JAX reads NPROC. With threads for all cores in every worker, small networks take half as long
+    # again.
+    env = dict.fromkeys(_ONE_THREAD, "1")
+    env["NPROC"] = os.environ.get("NPROC", str(max(1, cpu_count() // jobs)))
+    executor = get_reusable_executor(
+        jobs, timeout=60, initializer=_begin, initargs=(os.getpid(), _lifeline()), env=env
+    )
+    waiting = iter(batches)
+    under_way: set[Future[Report]] = set()
+
+    def hand_out() -> None:
+        # Two for every worker: none waits, and all of them fit into loky's queue.
+        for batch in islice(waiting, 2 * jobs - len(under_way)):
+            task = (batch.name, batch.work, batch.arguments, context)
+            under_way.add(executor.submit(_attempt, *task))
+
     try:
-        with (
-            parallel_config(backend="loky", inner_max_num_threads=1, **start),
-            _interrupts_later(),
-        ):
-            results = Parallel(n_jobs=jobs, **how)(tasks)
-        for report in results:  # noqa: UP028 - `yield from` would close `results` before we can
-            yield report
+        with _interrupts_later():
+            hand_out()
+        while under_way:
+            done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+            under_way -= done
+            hand_out()
+            for future in done:
+                yield future.result()
     finally:
-        if results is not None:
-            with warnings.catch_warnings():  # That unfinished work is given up is meant.
-                warnings.simplefilter("ignore")
-                results.close()
+        if under_way:
+            # loky's thread breaks down, and leaves the workers at work, if it is told to stop
+            # before it has taken in what it was given (KeyError in `add_call_item_to_queue`).
+            end = time.monotonic() + 5
+            while not all(f.running() or f.done() for f in under_way) and time.monotonic() < end:
+                time.sleep(0.001)
+            executor.shutdown(kill_workers=True)
 
 
-def _here(batches: Sequence[Batch], context: Mapping[str, Any]) -> Iterator[Report]:
+def _here(batches: Sequence[Batch], context: Mapping[str, Any]) -> Generator[Report]:
     # Only libraries that are loaded can be limited; scikit-learn loads all that matter.
     import sklearn.utils.parallel  # noqa: F401
     from threadpoolctl import threadpool_limits
@@ -154,14 +184,11 @@ def _lifeline() -> int:
     return os.pipe()[0]
 
 
-def _begin(parent: int, lifeline: int, threads: int) -> None:
+def _begin(parent: int, lifeline: int) -> None:
     """Prepare a worker, which is to end with its parent.
 
     Left alone it would wait for more work, or finish what nobody reads.
     """
-    # JAX reads this when it starts. With threads for all cores in every worker, small networks take
-    # half as long again.
-    os.environ.setdefault("NPROC", str(threads))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     # A thread waits as long as a library keeps Python's lock. On Linux the system itself ends us:
