@@ -204,7 +204,7 @@ def test_fit_says_what_was_learnt_from_what(place, tmp_path):
     assert "auc: " in result.stdout
     model = promissing.load(out)
     assert model.feature_names_in_.tolist() == ["age", "marker", "ward", "code"]
-    assert (model.n_members, model.augment, model.verbose) == (2, True, False)
+    assert (model.n_members, model.augment, model.verbose) == (2, "auto", False)
     told = json.loads(
         run(*fit, "--drop", "length,id", "--out", out, "--json", "--hold-out", 0).stdout
     )

@@ -36,6 +36,38 @@ def test_rows_are_set_aside_from_a_hundred_on():
     assert not _automatic.sets_aside(False, 5000)
 
 
+def test_auto_makes_more_gaps_where_there_are_gaps():
+    gaps = np.array([0.0, 0.1, 0.2])
+    np.testing.assert_allclose(_automatic.augment_others("auto", gaps), [0, 0.4, 0.4])
+    np.testing.assert_array_equal(_automatic.augment_others("auto", 5 * gaps), [0, 1, 1])
+    assert _automatic.augment_others("auto", 0 * gaps) is None
+    for asked, share in ((True, 0.5), (False, 0.0), (0.3, 0.3), (1, 1.0), ("auto", 0.1)):
+        assert _automatic.augment(asked) == share
+        assert asked == "auto" or _automatic.augment_others(asked, gaps) is None
+
+
+def test_auto_counts_gaps_by_feature_and_leaves_out_what_was_never_observed():
+    X, y = labels("binary")
+    X[:, 3], X[:, 1] = np.nan, np.arange(len(X))
+    model = NanMLPClassifier(n_members=1, max_iter=1, random_state=0).fit(X, y)
+    given = model._augmentation(model.encoder_.transform(X))
+    shares = np.isnan(X[:, [0, 2]]).mean(axis=0)
+    expected = shares.sum() / 4 / 0.25
+    np.testing.assert_allclose(given["augment_others"], [expected, 0, expected, 0])
+    assert given["units"] == model.encoder_.groups_.tolist()
+
+
+def test_averages_are_of_fit_alone():
+    X, y = data(150, noise=0)
+    settings = {"n_members": 1, "max_iter": 3, "learning_rate_init": 0.05, "random_state": 0}
+    one, other = (NanMLPClassifier(average=a, **settings) for a in (True, False))
+    for model in (one, other):
+        model.partial_fit(X, y, classes=[0, 1]).partial_fit(X, y)
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+    assert not np.array_equal(one.fit(X, y).predict_proba(X), other.fit(X, y).predict_proba(X))
+    assert not PLAIN["average"]
+
+
 def data(n=400, noise=12, seed=0):
     """Two columns that matter and many that do not; no value is missing."""
     rng = np.random.default_rng(seed)
@@ -174,7 +206,9 @@ def test_plain_is_one_network_without_extras():
     assert set(PLAIN) <= set(regressor().get_params())
 
 
-@pytest.mark.parametrize(("name", "value"), [("max_iter", "many"), ("early_stopping", "never")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_iter", "many"), ("early_stopping", "never"), ("augment", "much")]
+)
 def test_other_words_than_auto_are_refused(name, value):
     X, y = data(20)
     with pytest.raises(ValueError, match=f"`{name}` must be .*'auto'"):

@@ -353,11 +353,18 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
         (lambda m: m.set_params(batch_size="all").fit(X, Y), "'auto' or a positive integer"),
         (lambda m: m.set_params(learning_rate_init=0).fit(X, Y), "must be a positive number"),
         (lambda m: m.set_params(alpha=None).fit(X, Y), "`alpha` must be a non-negative number"),
-        (lambda m: m.set_params(augment="yes").fit(X, Y), "`augment` must be between 0 and 1"),
+        (
+            lambda m: m.set_params(augment="yes").fit(X, Y),
+            "`augment` must be 'auto' or between 0 and 1",
+        ),
         (lambda m: m.set_params(epsilon=-1).fit(X, Y), "`epsilon` must be a positive"),
         (lambda m: m.set_params(dropout=1).fit(X, Y), "`dropout` must be at least 0 and less"),
-        (lambda m: m.set_params(augment=2).fit(X, Y), "`augment` must be between 0 and 1"),
+        (
+            lambda m: m.set_params(augment=2).fit(X, Y),
+            "`augment` must be 'auto' or between 0 and 1",
+        ),
         (lambda m: m.set_params(alpha=-1).fit(X, Y), "`alpha` must be a non-negative"),
+        (lambda m: m.set_params(average=3).fit(X, Y), "`average` must be one of"),
         (
             lambda m: m.fit(X, np.stack([Y, np.arange(20) % 3], axis=1)),
             "columns of several classes",

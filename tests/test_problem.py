@@ -158,7 +158,7 @@ def test_bad_files_of_modalities(tmp_path, text, said):
 def test_the_estimator_can_say_that_it_does_not_know():
     model = build(pose(FRAME, "relapse"), random_state=3, max_iter=7)
     assert isinstance(model, NanMLPClassifier)
-    assert (model.augment, model.random_state, model.max_iter) == (True, 3, 7)
+    assert (model.augment, model.random_state, model.max_iter) == ("auto", 3, 7)
     many = pose(FRAME, "length")
     assert isinstance(build(many), NanMLPRegressor)
     assert build(many, augment=False, n_members=1).n_members == 1

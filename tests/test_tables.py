@@ -198,11 +198,12 @@ def test_dates_in_a_number_column_are_refused():
 
 
 def test_bins_are_piecewise_linear_beside_the_standardised_value():
-    x = np.array([[0.0], [1.0], [3.0]])
+    x = np.array([[0.0], [1.0], [3.0], [NAN]])
     encoder = TableEncoder(n_bins=2).fit(x)
     new = np.array([[-1.0], [0.5], [1.0], [2.0], [9.0], [NAN]])
     out = encoder.transform(new)
-    assert_array_equal(out[:, 2:], [[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1], [NAN, NAN]])
+    bins = np.array([[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1], [NAN, NAN]])
+    assert_allclose(out[:, 2:], bins - [2 / 3, 1 / 3], rtol=1e-6)  # Less their means in training.
     far = TableEncoder().fit(x).transform(new)
     assert far[4] > 3  # Beyond three deviations a number is as far out as it gets.
     assert_array_equal(out[:, :1], np.clip(far, -3, 3))
@@ -232,13 +233,17 @@ def test_bins_do_not_hide_infinity(bad):
 
 @few
 @given(st.lists(observed, min_size=1, max_size=20), st.integers(1, 8), st.lists(observed))
-def test_bins_are_between_0_and_1_and_grow_with_the_number(training, n_bins, new):
-    encoder = TableEncoder(n_bins=n_bins).fit(np.array(training)[:, None])
-    bins = encoder.encode(np.sort([*training, *new])[:, None], np.float64)
-    bins = bins[:, ["_bin" in name for name in encoder.get_feature_names_out()]]
+def test_bins_are_of_width_1_and_mean_0_and_grow_with_the_number(training, n_bins, new):
+    training = np.array(training)[:, None]
+    encoder = TableEncoder(n_bins=n_bins).fit(training)
+    which = ["_bin" in name for name in encoder.get_feature_names_out()]
+    bins = encoder.encode(np.sort([*training[:, 0], *new])[:, None], np.float64)[:, which]
     assert bins.shape[1] <= n_bins
-    assert ((bins >= 0) & (bins <= 1)).all()
+    assert (np.abs(bins) <= 1).all()
     assert (np.diff(bins, axis=0) >= 0).all()
+    bins = encoder.encode(training, np.float64)[:, which]
+    assert_allclose(np.ptp(bins, axis=0), 1)
+    assert_allclose(bins.mean(axis=0), 0, atol=1e-12)
 
 
 def test_bins_that_coincide_are_merged_and_booleans_and_categories_have_none():

@@ -595,17 +595,64 @@ def test_a_long_table_is_not_copied_and_a_short_one_padded():
     assert short.sum() == 300
 
 
+# ------------------------------------------------------------------------- averages
+
+
+def averages(weights):
+    """The averages after every step, given the start and the weights after every step."""
+    average, found = weights[0], []
+    for t, now in enumerate(weights[1:], start=1):
+        share = max(1 / 2000, 1 / (1 + t / 20))
+        average = average + share * (now - average)
+        found.append(average)
+    return found
+
+
+def test_the_average_is_what_is_told_and_kept():
+    X, y = table()
+    net = MLP(4, 1, "log", (3,))
+    settings = SGD | {"batch_size": 60, "max_epochs": 12, "replicas": 2} | NEVER
+    start = stack([net.init(rng) for rng in generators(2)])
+    steps, told = [start], []
+    plain = run(net, X, y, **settings, on_epoch=lambda epoch: steps.append(epoch.params))
+    trained = run(
+        net, X, y, **settings, average=True, on_epoch=lambda epoch: told.append(epoch.params)
+    )
+    np.testing.assert_array_equal(trained.train_loss, plain.train_loss)  # Training is the same.
+    for name in start:
+        expected = averages([one[name] for one in steps])
+        np.testing.assert_allclose([one[name] for one in told], expected, atol=1e-6)
+        np.testing.assert_array_equal(trained.params[name], told[-1][name])
+
+
+def test_validation_judges_the_average_and_keeps_the_best_of_them():
+    X, y = table(200)
+    net = MLP(4, 1, "log", (3,))
+    rows = {"rows": [np.arange(150)], "val_rows": [np.arange(150, 200)]}
+    told = []
+    trained = run(
+        net, X, y, **rows, average=True, learning_rate=0.3, batch_size=50, max_epochs=8, **NEVER,
+        on_epoch=lambda epoch: told.append(epoch.params),
+    )  # fmt: skip
+    for now, loss in zip(told, trained.val_loss[:, 0], strict=True):
+        output = evaluate(net, replica(now, 0), X[150:])
+        assert row_loss("log", output, y[150:], xp=np).mean() == pytest.approx(loss, rel=1e-5)
+    best = told[int(trained.val_loss[:, 0].argmin())]
+    assert trained.val_loss[:, 0].argmin() < 7
+    assert not difference(trained.params, best)
+
+
 # ------------------------------------------------------------------------- augmentation
 
 
-def lost(share, n_units, n=4000):
+def lost(share, n_units, n=4000, **more):
     import jax
     import jax.numpy as jnp
 
     @jax.jit
     def draw(step):
         mine = SimpleNamespace(
-            key=jnp.uint32(3), hyper={"augment": share}, batches=np.empty((1, n))
+            key=jnp.uint32(3), hyper={"augment": share, **more}, batches=np.empty((1, n))
         )
         return engine_epoch._lose(SimpleNamespace(units=range(n_units)), step, mine)
 
@@ -625,6 +672,27 @@ def test_augmentation_spares_the_other_rows():
     untouched = ~lost(0.3, 40).any(axis=1)
     assert untouched.mean() == pytest.approx(0.7 + 0.3 / 41, abs=0.02)
     assert not lost(0.0, 3).any()
+
+
+def test_the_other_rows_lose_each_feature_with_its_share():
+    shares = np.float32([0.0, 0.4, 1.0])
+    gone = lost(0.0, 3, augment_others=shares)
+    np.testing.assert_allclose(gone.mean(axis=0), shares / 2, atol=0.02)
+    gone = lost(0.5, 3, augment_others=shares)
+    np.testing.assert_allclose(gone.mean(axis=0), (shares / 2 + 0.5) / 2, atol=0.02)
+
+
+def test_shares_of_the_other_rows_reach_the_batches():
+    X, y = table(gaps=0.0)
+    net = MLP(4, 1, "log", (3,))
+    plain = run(net, X, y, max_epochs=2)
+    for others in (None, np.zeros(4)):
+        assert not difference(
+            run(net, X, y, augment_others=others, max_epochs=2).params, plain.params
+        )
+    assert difference(
+        run(net, X, y, augment_others=[0, 0, 0, 1], max_epochs=2).params, plain.params
+    )
 
 
 def test_augmentation_loses_the_columns_of_a_feature_together():

@@ -1,14 +1,21 @@
-"""What "auto" means: how long to train, how many rows at a time, and when to set some aside."""
+"""What "auto" means: how long to train, on how many rows at a time, with which gaps besides."""
 
 from __future__ import annotations
 
-__all__ = ["batch_size", "epochs", "sets_aside"]
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["augment", "augment_others", "batch_size", "epochs", "sets_aside"]
 
 BATCH, LONG = 64, (2**14, 2**16)  # Twice the batch from either number of rows on.
 EPOCHS, FEW_EPOCHS, MANY_ROWS = 32, 12, 400_000  # MANY_ROWS: in all epochs together.
 FEWEST_STEPS = 300
 HELD_OUT_FROM = 100
 EMPTY = 16  # One of so many rows to learn from is empty.
+AUGMENT, AUGMENT_IF_TRUE = 0.1, 0.5
+MANY_GAPS = 0.25  # Of all cells: from here on every row gets gaps besides.
 
 
 def batch_size(asked: int | str, n: int) -> int:
@@ -28,3 +35,21 @@ def epochs(asked: int | str, n: int, batch: int) -> int:
 def sets_aside(asked: bool | str, n: int) -> bool:
     """Whether some of n rows are kept to judge epochs by."""
     return n >= HELD_OUT_FROM if asked == "auto" else bool(asked)
+
+
+def augment(asked: bool | float | str) -> float:
+    """The share of rows that may lose any feature while training."""
+    if isinstance(asked, bool | np.bool_):
+        return AUGMENT_IF_TRUE if asked else 0.0
+    return AUGMENT if asked == "auto" else float(asked)
+
+
+def augment_others(asked: bool | float | str, gaps: NDArray[Any]) -> NDArray[Any] | None:
+    """How readily the other rows lose each feature, given the shares of gaps in them.
+
+    A table with many gaps has more of them where they are: the network then never sees the same
+    row twice, and what it learns of one feature does not lean on another that may be missing.
+    """
+    if asked != "auto" or not gaps.any():
+        return None
+    return np.where(gaps > 0, min(1.0, gaps.mean() / MANY_GAPS), 0.0)

@@ -24,14 +24,14 @@ from sklearn.utils.validation import check_array
 Float: TypeAlias = NDArray[np.float64]
 Key: TypeAlias = str | int
 Scalar: TypeAlias = str | int | float | bool
-# Shift, scale, lower and upper bound of one output column.
-Map: TypeAlias = tuple[float, float, float, float]
+# Shift, scale, lower and upper bound of one output column, and what is then taken off.
+Map: TypeAlias = tuple[float, float, float, float, float]
 
-IDENTITY: Map = (0.0, 1.0, -np.inf, np.inf)
+IDENTITY: Map = (0.0, 1.0, -np.inf, np.inf, 0.0)
 # Where there are bins: how many deviations from the mean the first column of a number ends, how
 # many of them are one in the second, and where that ends, so that no slip of a digit rules all.
 NEAR, COARSER, FAR = 3.0, 10.0, 300.0
-UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf)
+UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf, 0.0)
 
 _NUMBERS = (Real, Decimal, np.bool_)
 _DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -219,23 +219,31 @@ def learn_number(
     # With bins a number far out is in the last of them; standardised it would still be far out, and
     # what a network makes of that is anybody's guess. So it is told on a second, coarser scale.
     bound = NEAR if n_bins and scale else np.inf
-    maps = [(mean, deviation, -bound, bound)]
+    maps = [(mean, deviation, -bound, bound, 0.0)]
     if n_bins and scale and x.min() < x.max():
-        maps.append((mean, COARSER * deviation, -FAR / COARSER, FAR / COARSER))
+        maps.append((mean, COARSER * deviation, -FAR / COARSER, FAR / COARSER, 0.0))
     if not n_bins:
         return Learned(maps, gaps)
     # All at once, since it takes sorting. This method, because a weight of 2 then is a row that
     # occurs twice.
     shares = [np.linspace(0, 1, n + 1) for n in (n_bins, fine_bins) if n]
     edges = np.quantile(x, np.concatenate(shares), weights=weight, method="inverted_cdf")
-    coarse, fine = _bins(edges[: n_bins + 1]), _bins(edges[n_bins + 1 :])
+    coarse, fine = (_bins(e, x, weight) for e in np.split(edges, [n_bins + 1]))
     # With few values the fine bins are no finer.
     return Learned(maps + coarse, gaps, fine=fine if len(fine) > len(coarse) else ())
 
 
-def _bins(edges: Float) -> list[Map]:
-    """The columns of bins; those that coincide are one."""
-    return [(a, b - a, 0.0, 1.0) for a, b in pairwise(np.unique(edges).tolist())]
+def _bins(edges: Float, x: Float, weight: Float) -> list[Map]:
+    """The columns of bins; those that coincide are one.
+
+    Their means over x are taken off, so that a feature that is pruned is an average one: with
+    columns of 0 to 1 the biases would first have to learn that, which takes twice as long.
+    """
+    bins, total = [], weight.sum()
+    for a, b in pairwise(np.unique(edges).tolist()):
+        mean = float(weight @ np.clip((x - a) / (b - a), 0.0, 1.0) / total)
+        bins.append((a, b - a, 0.0, 1.0, mean))
+    return bins
 
 
 def learn_boolean(x: Float) -> Learned:
@@ -261,7 +269,7 @@ def learn_category(column: Any, weight: Float, max_categories: int, key: Key) ->
     if other:
         kept = heapq.nsmallest(max_categories - 1, kept, key=lambda v: (-totals[v], order(v)))
     # A place as shift, and bounds: see `TableEncoder._write`.
-    maps = [(float(k), 1.0, -1.0, 1.0) for k in range(len(kept) + other)]
+    maps = [(float(k), 1.0, -1.0, 1.0, 0.0) for k in range(len(kept) + other)]
     return Learned(maps or [UNKNOWN], not seen.all(), sorted(kept, key=order), other)
 
 

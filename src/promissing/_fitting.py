@@ -56,11 +56,12 @@ class Fitting(ABC):
     n_iter_no_change: float
     dropout: float
     n_members: int
-    augment: bool | float
+    average: bool = False  # Fusion has no such parameter.
+    augment: bool | float | str
     min_known: float
     kinds: Any
     n_bins: int
-    fine_bins: int | str = 0  # Fusion has no such parameter.
+    fine_bins: int | str = 0  # Nor this one.
     max_categories: int
     unseen: str
 
@@ -152,6 +153,7 @@ class Fitting(ABC):
                 batch_size=batch,
                 schedule=self.learning_rate,
                 patience=self.n_iter_no_change if constant or val_rows is not None else np.inf,
+                average=self.average,
             )
             if self._learns_prior():
                 for r in range(self.n_members):
@@ -188,6 +190,7 @@ class Fitting(ABC):
                 batch_size=_automatic.batch_size(self.batch_size, len(y)),
                 schedule="constant",  # Nobody knows how many calls will follow.
                 patience=np.inf,
+                average=False,  # The next call goes on from the weights themselves.
             )
         return self
 
@@ -343,6 +346,7 @@ class Fitting(ABC):
         batch_size: int,
         schedule: str,
         patience: float,
+        average: bool,
     ) -> Any:
         from promissing import _training  # Imports JAX, which prediction does not need.
 
@@ -357,9 +361,6 @@ class Fitting(ABC):
         kind = (self.solver, self.solver == "sgd" and self.momentum > 0)
         opt_state = self._opt_state if kind == self._opt_kind else None
         decoupled = self.solver == "adamw"
-        augment = float(self.augment)
-        if isinstance(self.augment, bool | np.bool_):
-            augment = 0.5 if self.augment else 0.0
         bar = EpochBar(type(self).__name__, epochs) if self.verbose else None
         try:
             trained = _training.train(
@@ -381,8 +382,9 @@ class Fitting(ABC):
                 alpha=0.0 if decoupled else self.alpha,
                 weight_decay=self.alpha if decoupled else 0.0,
                 dropout=self.dropout,
-                augment=augment,
-                **self._augmentation(),
+                augment=_automatic.augment(self.augment),
+                **self._augmentation(tables[0]),
+                average=average,
                 tol=self.tol,
                 n_iter_no_change=patience,
                 opt_state=opt_state,
@@ -413,9 +415,14 @@ class Fitting(ABC):
         """Whether nothing known is to mean the prior, by empty rows and a last step."""
         return self._has_empty_row and bool(self.augment)
 
-    def _augmentation(self) -> dict[str, Any]:
+    def _augmentation(self, table: Array) -> dict[str, Any]:
         """How augmentation loses things: whole features, never a part of their columns."""
-        return {"units": [int(g) for g in self.encoder_.groups_]}
+        gaps = np.isnan(table[:, self._first_columns()]).mean(axis=0)
+        gaps[~self.encoder_._observed] = 0.0  # There is nothing to lose.
+        return {
+            "units": [int(g) for g in self.encoder_.groups_],
+            "augment_others": _automatic.augment_others(self.augment, gaps),
+        }
 
     def _encode(self, X: Any, dtype: Any) -> Array:
         """The table as a matrix, once its columns are seen to be those of training."""

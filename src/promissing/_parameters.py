@@ -22,6 +22,7 @@ _CHOICES = {
     "augment_empty": (True, False),
     "resample": (True, False),
     "early_stopping": (True, False, "auto"),
+    "average": (True, False),
 }
 
 
@@ -64,5 +65,8 @@ def check_parameters(estimator: Any) -> None:
     for name in ("dropout", "momentum", "beta_1", "beta_2"):
         within(name, 0, below_one, "at least 0 and less than 1")
     within("validation_fraction", least, below_one, "more than 0 and less than 1")
-    for name in ("augment", "min_known"):
-        within(name, 0, 1, "between 0 and 1")
+    within("min_known", 0, 1, "between 0 and 1")
+    if not estimator._has_empty_row:
+        within("augment", 0, 1, "between 0 and 1")
+    elif given["augment"] != "auto":
+        within("augment", 0, 1, "'auto' or between 0 and 1")

@@ -115,7 +115,9 @@ def train(
     augment: Any = 0.0,
     augment_by: str = "number",
     augment_empty: bool = True,
+    augment_others: Sequence[float] | None = None,
     units: Sequence[int] | None = None,
+    average: bool = False,
     tol: float = 1e-4,
     n_iter_no_change: float = 10,
     opt_state: list[np.ndarray] | None = None,
@@ -162,8 +164,14 @@ def train(
         probability u ~ U(0, 1) of its own, or every subset, each unit lost with probability 1/2.
     augment_empty : bool
         Whether all units may be lost. If not, it is the same law, given that one is kept.
+    augment_others : sequence of float in [0, 1], optional
+        By unit: the rows that `augment` leaves out lose it with so much of a probability
+        u ~ U(0, 1) of their own, or of 1/2 by "subset".
     units : sequence of p int, optional
         The unit each column is lost with; by default every column is one.
+    average : bool
+        Whether a running average of the parameters, over the last twentieth of the steps, is what
+        is validated and returned.
     tol, n_iter_no_change
         A replica stops when its validation loss, or its training loss without validation, has not
         fallen by `tol` for more than `n_iter_no_change` epochs in a row, as in scikit-learn.
@@ -194,6 +202,8 @@ def train(
     table = _place(data)
     if units is None:
         units = range(table.X.shape[1])
+    if augment_others is not None and np.any(augment_others):
+        hyper["augment_others"] = np.tile(np.asarray(augment_others, np.float32), (n_replicas, 1))
     plan = Plan(
         solver=solver,
         momentum=solver == "sgd" and bool(hyper["momentum"].any()),
@@ -201,7 +211,7 @@ def train(
         clip=clip is not None,
         cosine=schedule == "cosine",
         dropout=bool(hyper["dropout"].any()),
-        units=tuple(units) if hyper["augment"].any() else None,
+        units=tuple(units) if hyper["augment"].any() or "augment_others" in hyper else None,
         shapes=tuple((name, np.shape(a)[1:]) for name, a in params.items()),
         width=0,
     )
@@ -216,7 +226,8 @@ def train(
     params = {name: np.asarray(a, np.float32) for name, a in params.items()}
     start = packing.pack(params, plan.shapes, xp=np)
     opt = _start_solver(plan, start, opt_state)
-    state = State(start, opt, None if val_batches is None else start)
+    averaged = (start, np.zeros(n_replicas, np.float32)) if average else None
+    state = State(start, opt, averaged, None if val_batches is None else start)
     work = batches.shape[2] * sum(a[0].size for a in params.values())
     replicas = jax.device_put(Replicas(hyper, batches.steps, val_steps, val_batches))
     watch = Watch(n_replicas, val_batches is not None, tol, n_iter_no_change)
@@ -257,7 +268,7 @@ def train(
                 state = reached
                 watch.see(train_loss, val_loss)
                 if on_epoch is not None:
-                    now = fetch(state.params)
+                    now = fetch(state.reached)
                     on_epoch(Epoch(number + 1, now, train_loss, val_loss, watch.active))
     except KeyboardInterrupt:
         if not watch.history:
@@ -269,7 +280,7 @@ def train(
             UserWarning,
             stacklevel=2,
         )
-    kept = state.params if state.best is None else state.best
+    kept = state.reached if state.best is None else state.best
     curves = np.array(watch.history).reshape(-1, 2, n_replicas)
     return Trained(
         params={name: np.array(a) for name, a in fetch(kept).items()},

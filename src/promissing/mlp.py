@@ -32,6 +32,7 @@ PLAIN: Mapping[str, Any] = MappingProxyType(
         "learning_rate_init": 1e-3,
         "max_iter": 200,
         "early_stopping": False,
+        "average": False,
         "n_bins": 0,
         "fine_bins": 0,
     }
@@ -52,12 +53,12 @@ class _NanMLP(NanEstimator):
         *,
         compensation: str = "feature",
         gate_rate: float = 100.0,
-        n_members: int = 8,
-        augment: bool | float = 0.1,
+        n_members: int = 12,
+        augment: bool | float | str = "auto",
         min_known: float = 0.0,
         dropout: float = 0.1,
         solver: str = "adamw",
-        alpha: float = 0.01,
+        alpha: float = 1.0,
         batch_size: int | str = "auto",
         learning_rate: str = "cosine",
         learning_rate_init: float = 2e-3,
@@ -75,6 +76,7 @@ class _NanMLP(NanEstimator):
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
         n_iter_no_change: float = 10,
+        average: bool = True,
         kinds: Mapping[Any, str] | None = None,
         n_bins: int = 16,
         fine_bins: int | str = "auto",
@@ -108,6 +110,7 @@ class _NanMLP(NanEstimator):
         self.beta_2 = beta_2
         self.epsilon = epsilon
         self.n_iter_no_change = n_iter_no_change
+        self.average = average
         self.kinds = kinds
         self.n_bins = n_bins
         self.fine_bins = fine_bins
@@ -186,12 +189,14 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         learns so many times as fast as a weight: what does not matter is soon shut out. The fine
         bins of a number have a second gate, which starts at a tenth: they count where they have
         proved themselves. 0 does without gates, and "auto" then without fine bins.
-    n_members : int, default=8
+    n_members : int, default=12
         Networks in the ensemble, trained at once from different starts; predictions are averaged.
-    augment : bool or float, default=0.1
-        Share of the rows of a batch that get extra gaps while training (True: 0.5). Such a row
-        loses each feature with a probability of its own, drawn from U(0, 1), so that the network
-        learns to do without. One row in 16 is empty besides and has the prior for its target, and
+    augment : bool, float or "auto", default="auto"
+        Share of the rows of a batch that get extra gaps while training (True: 0.5, "auto": 0.1).
+        Such a row loses each feature with a probability of its own, drawn from U(0, 1), so that the
+        network learns to do without. By "auto" the other rows do so too, but only with the features
+        that have gaps anyway, and the less the fewer cells of the table are missing: from a quarter
+        of them on in full. One row in 16 is empty besides and has the prior for its target, and
         `fit` ends with a small step by which a row of which nothing is known predicts it.
     class_weight : dict or "balanced", optional
         Weights of the classes, as elsewhere in scikit-learn.
@@ -200,7 +205,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
     dropout : float, default=0.1
         Dropout rate of the hidden layers.
     solver : {"adamw", "adam", "sgd"}, default="adamw"
-    alpha : float, default=0.01
+    alpha : float, default=1
         Strength of the L2 penalty; of the decoupled weight decay with "adamw".
     batch_size : int or "auto", default="auto"
         "auto" is 64, from 16,384 rows on 128, from 65,536 on 256; or all rows, if fewer.
@@ -213,6 +218,9 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         400,000 rows in all, and more where they would make fewer than 300 steps.
     shuffle, tol, n_iter_no_change, momentum, nesterovs_momentum, beta_1, beta_2, epsilon
         As in scikit-learn.
+    average : bool, default=True
+        Whether the weights that are judged after every epoch and kept are an average over the last
+        twentieth of the steps so far. `partial_fit` does not average.
     early_stopping : bool or "auto", default="auto"
         Set `validation_fraction` of the rows aside, keep the best epoch and stop when the loss on
         them has not improved by `tol` for `n_iter_no_change` epochs. Each member sets its own
@@ -264,13 +272,13 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         *,
         compensation: str = "feature",
         gate_rate: float = 100.0,
-        n_members: int = 8,
-        augment: bool | float = 0.1,
+        n_members: int = 12,
+        augment: bool | float | str = "auto",
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         min_known: float = 0.0,
         dropout: float = 0.1,
         solver: str = "adamw",
-        alpha: float = 0.01,
+        alpha: float = 1.0,
         batch_size: int | str = "auto",
         learning_rate: str = "cosine",
         learning_rate_init: float = 2e-3,
@@ -288,6 +296,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
         n_iter_no_change: float = 10,
+        average: bool = True,
         kinds: Mapping[Any, str] | None = None,
         n_bins: int = 16,
         fine_bins: int | str = "auto",
@@ -322,6 +331,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
             beta_2=beta_2,
             epsilon=epsilon,
             n_iter_no_change=n_iter_no_change,
+            average=average,
             kinds=kinds,
             n_bins=n_bins,
             fine_bins=fine_bins,
@@ -343,7 +353,7 @@ class NanMLPRegressor(NanRegressor, _NanMLP):
     hidden_layer_sizes, activation, compensation, gate_rate, n_members, augment, min_known, \
 dropout, solver, alpha, batch_size, learning_rate, learning_rate_init, max_iter, shuffle, \
 random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, early_stopping, \
-validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, kinds, n_bins, fine_bins, \
+validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, average, kinds, n_bins, fine_bins, \
 max_categories, unseen
         As in `NanMLPClassifier`.
 

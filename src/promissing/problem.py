@@ -143,18 +143,18 @@ def build(problem: Problem, *, random_state: int | None = 0, **settings: Any) ->
     """An estimator for a problem, not fitted yet: one that can say that it does not know.
 
     A `NanFusionClassifier` or `NanFusionRegressor` if there are modalities, else a
-    `NanMLPClassifier` or `NanMLPRegressor`. Both with `augment`, and the former with an ensemble of
-    four that stops early, as the latter does of itself; `settings` are other parameters, or other
+    `NanMLPClassifier` or `NanMLPRegressor`. The former with `augment` and an ensemble of four that
+    stops early, as the latter does all that of itself; `settings` are other parameters, or other
     values of these.
     """
     from promissing import fusion, mlp
 
-    usual: dict[str, Any] = {"augment": True, "random_state": random_state}
+    usual: dict[str, Any] = {"random_state": random_state}
     classifies = problem.task == "classification"
     if problem.modalities is None:
         kind: Any = mlp.NanMLPClassifier if classifies else mlp.NanMLPRegressor
         return kind(**usual | settings)
-    usual |= {"n_members": 4, "early_stopping": "auto"}
+    usual |= {"augment": True, "n_members": 4, "early_stopping": "auto"}
     if len(problem.y) >= _LARGE:
         usual["batch_size"] = _BATCH
     kind = fusion.NanFusionClassifier if classifies else fusion.NanFusionRegressor

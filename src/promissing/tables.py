@@ -56,10 +56,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The kind of some columns, by name (str) or position (int), instead of the inferred one.
     n_bins : int, default=0
         If positive, every number and date also gets the piecewise-linear encoding on that many
-        (weighted) quantile bins: one column per bin, 0 below it, 1 above it and linear inside.
-        Bins that coincide are merged. The standardised number itself is then held to within three
-        deviations of the mean, and a second column, "far", has it ten times coarser and ends at
-        300 deviations.
+        (weighted) quantile bins: one column per bin, 0 below it, 1 above it and linear inside, less
+        its mean over what is observed. Bins that coincide are merged. The standardised number
+        itself is then held to within three deviations of the mean, and a second column, "far", has
+        it ten times coarser and ends at 300 deviations.
     fine_bins : int or "auto", default=0
         So many quantile bins besides `n_bins`, for numbers and dates for which that gives more bins
         than `n_bins` does. "auto" is 32 if there are `n_bins` and at most ten columns would get
@@ -254,7 +254,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             and groups.dtype.kind == "i"
             and np.array_equal(np.unique(groups), features)
             and (np.diff(groups) >= 0).all()
-            and maps.shape == (4, len(groups))
+            and maps.shape == (5, len(groups))
             and arrays["gaps"].shape == features.shape
             and arrays["fine"].shape == groups.shape
             and arrays["fine"].dtype == bool
@@ -294,7 +294,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._lookup = [{v: float(k) for k, v in enumerate(one or ())} for one in categories]
         self._only_numbers = set(kinds) == {"number"}
         self._one_to_one = len(groups) == len(kinds)
-        self._bounded = bool(np.isfinite(maps[2:]).any())
+        self._bounded = bool(np.isfinite(maps[2:4]).any())
+        self._centred = bool(maps[4].any())
         self._hot = np.flatnonzero(np.array([kinds[j] == "category" for j in groups]))
         return self
 
@@ -362,11 +363,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _write(self, readings: NDArray[Any], out: NDArray[Any]) -> None:
         """Write the encoding of readings (n, p) into out, a block of rows at a time.
 
-        One formula for every output column: shifted, scaled and clipped. A 0/1 column of a
+        One formula for every output column: shifted, scaled, clipped and centred. A 0/1 column of a
         category has its place as the shift, is clipped to -1..1 and taken as 1 - |value|, which
         is exact and hands NaN on.
         """
-        shift, scale, low, high = self._maps
+        shift, scale, low, high, mean = self._maps
         step = max(1, _BLOCK // self.n_columns_out_)
         for start in range(0, len(out), step):
             rows = slice(start, start + step)
@@ -385,6 +386,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     np.minimum(values, high, out=values)
                 if len(self._hot):
                     values[:, self._hot] = 1 - np.abs(values[:, self._hot])
+                if self._centred:
+                    values -= mean
                 out[rows] = values
             if np.isinf(out[rows]).any():
                 i, k = np.argwhere(np.isinf(out[rows]))[0]

@@ -25,6 +25,11 @@ from promissing._networks import Network
 __all__ = ["Plan", "Replicas", "State", "Table", "make_solver", "next_width", "run_epoch"]
 
 
+# How far the average of the parameters goes back: over one in RECENT of all steps so far, so that
+# the start is soon forgotten, and over no more than LONGEST.
+RECENT, LONGEST = 20, 2000
+
+
 class Plan(NamedTuple):
     """What is fixed when the program is compiled."""
 
@@ -63,11 +68,21 @@ class Replicas(NamedTuple):
 
 
 class State(NamedTuple):
-    """What training changes; every array has a leading axis R."""
+    """What training changes; every array has a leading axis R.
 
-    params: dict[str, Any]  # As `packing.pack` makes them.
+    Parameters are as `packing.pack` makes them. Where there is an average of them, it is what
+    validation judges and what is kept.
+    """
+
+    params: dict[str, Any]
     opt: Any
+    average: Any  # The average, and the steps it is made of; None without averaging.
     best: Any  # The parameters of the lowest validation loss; None without validation.
+
+    @property
+    def reached(self) -> Any:
+        """The parameters the replicas have come to."""
+        return self.params if self.average is None else self.average[0]
 
 
 def next_width(now: int, n_active: int, work: int, steps: int) -> int:
@@ -150,17 +165,20 @@ def run_epoch(
             return lift(partial(_train_step, network, plan, table, clock, i))(ids, mine, carry)
 
         lost = lift(partial(_lose, plan, jnp.int32(0), law=plan.law))(mine)
-        start = (old.params, old.opt, (zero, zero), lost)
-        params, opt, sums, _ = lax.fori_loop(0, jnp.max(mine.steps), train, start)
-        train_loss, val_loss, best = _mean(*sums), jnp.full_like(zero, jnp.nan), None
+        start = (old.params, old.opt, old.average, (zero, zero), lost)
+        ended = lax.fori_loop(0, jnp.max(mine.steps), train, start)
+        params, opt, average, sums, _ = ended
+        new = State(params, opt, average, best=None)
+        train_loss, val_loss = _mean(*sums), jnp.full_like(zero, jnp.nan)
         if old.best is not None:
 
             def validate(i: Any, sums: Any) -> Any:
-                return lift(partial(_val_step, network, plan, table, i))(ids, mine, params, sums)
+                step = lift(partial(_val_step, network, plan, table, i))
+                return step(ids, mine, new.reached, sums)
 
             val_loss = _mean(*lax.fori_loop(0, jnp.max(mine.val_steps), validate, (zero, zero)))
-            best = lift(_choose)(val_loss < mine.best_loss, params, old.best)
-        new = State(params, opt, best)
+            best = lift(_choose)(val_loss < mine.best_loss, new.reached, old.best)
+            new = new._replace(best=best)
         # An empty place has number R: nothing is written there.
         state = jax.tree.map(lambda a, b: a.at[ids].set(b, mode="drop"), state, new)
         return state, losses.at[:, ids].set(jnp.stack([train_loss, val_loss]), mode="drop")
@@ -188,7 +206,7 @@ def _train_step(
     mine: Any,
     carry: Any,
 ) -> Any:
-    params, opt, sums, lost = carry
+    params, opt, average, sums, lost = carry
     x, y, weights = _batch(table, number, mine.batches[i])
     if plan.units is not None:
         x = jnp.where(lost[:, np.array(plan.units)], jnp.nan, x)
@@ -212,13 +230,21 @@ def _train_step(
         passed = (clock[0] + i.astype(jnp.float32) / mine.steps) / clock[1]
         rate = rate * 0.5 * (1 + jnp.cos(jnp.pi * passed))
     updates, new_opt = make_solver(plan, mine.hyper, rate).update(gradient, opt, params)
-    new = optax.apply_updates(params, updates), new_opt
+    new_params = optax.apply_updates(params, updates)
+    new = new_params, new_opt, average and _averaged(average, new_params)
     # Adam moves on zero gradients too, and counts the step.
-    params, opt = _choose(total > 0, new, (params, opt))
+    params, opt, average = _choose(total > 0, new, (params, opt, average))
     # The gaps are drawn a step ahead: as part of the state they are computed once, and not again
     # wherever x is used.
     lost = _lose(plan, i + 1, mine, law=plan.law)
-    return params, opt, (sums[0] + loss * total, sums[1] + total), lost
+    return params, opt, average, (sums[0] + loss * total, sums[1] + total), lost
+
+
+def _averaged(old: Any, params: Any) -> Any:
+    """The average of the parameters with those of one more step, and the number of steps."""
+    average, steps = old[0], old[1] + 1
+    share = jnp.maximum(1 / LONGEST, 1 / (1 + steps / RECENT))
+    return jax.tree.map(lambda a, b: a + share * (b - a), average, params), steps
 
 
 def _val_step(
@@ -254,7 +280,8 @@ def _batch(table: Table, number: Any, rows: Any) -> tuple[Any, Any, Any]:
 def _lose(plan: Plan, i: Any, mine: Any, law: tuple[str, bool] = ("number", True)) -> Any:
     """Which units (B, U) the rows of step i lose: features, or modalities.
 
-    A share of the rows draws what to lose. By "number", a row loses each unit with a probability of
+    A share of the rows draws what to lose. The others lose a unit with its own share of u below, if
+    there are such shares. By "number", a row loses each unit with a probability of
     its own, u ~ U(0, 1), so that all numbers from 0 to U are equally likely, and all sets of one
     number; by "subset", with probability 1/2, so that all subsets are. The second part of the law
     says whether all of them may go. If not, what is drawn has the same law, given that not all go.
@@ -266,7 +293,8 @@ def _lose(plan: Plan, i: Any, mine: Any, law: tuple[str, bool] = ("number", True
     uniform = Uniform(~mine.key, i)  # Other numbers than those of dropout.
     chosen = uniform((n, 1)) < mine.hyper["augment"]
     draws = uniform((n, n_units))
-    lost = draws < (uniform((n, 1)) if by == "number" else 0.5)
+    u = uniform((n, 1)) if by == "number" else jnp.float32(0.5)
+    lost = draws < u
     if not all_may_go:
         units = jnp.arange(n_units)
         if by == "number":
@@ -277,7 +305,9 @@ def _lose(plan: Plan, i: Any, mine: Any, law: tuple[str, bool] = ("number", True
             first = jnp.floor(-jnp.log2(1 - uniform((n, 1)) * (1 - 2.0**-n_units)))
             first = jnp.minimum(first, n_units - 1)  # Rounding.
             lost = (units < first) | (lost & (units > first))
-    return chosen & lost
+    if (others := mine.hyper.get("augment_others")) is None:
+        return chosen & lost
+    return jnp.where(chosen, lost, draws < others * u)
 
 
 def _mean(total: Any, weight: Any) -> Any:

@@ -48,7 +48,7 @@ _FEWEST = 50  # With fewer rows all are needed to learn from.
 @click.option(
     "--members",
     type=click.IntRange(min=1),
-    help="Networks in the ensemble.  [default: 8, with modalities 4]",
+    help="Networks in the ensemble.  [default: 12, with modalities 4]",
 )
 @click.option(
     "--augment/--no-augment",
@@ -92,13 +92,12 @@ def fit(
         check_target(out, (".safetensors",))
         problem = read_problem(file, **given)
         train, held = _split(problem, hold_out, seed)
-        asked = {"max_iter": epochs, "n_members": members}
+        asked = {"max_iter": epochs, "n_members": members, "augment": None if augment else False}
         model = build(
             problem,
             random_state=seed,
             compensation=compensation,
             **{name: value for name, value in asked.items() if value is not None},
-            augment=augment,
             early_stopping=False,  # The rows held out do that.
             verbose=on_terminal(),
         )
