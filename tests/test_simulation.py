@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from killing import kill_and_resume
 from scipy.stats import ranksums
 from sklearn.metrics import roc_auc_score
 
@@ -187,12 +186,3 @@ def test_a_foreign_results_file_and_a_bad_directory_are_refused(tmp_path):
     assert (tmp_path / "results.sqlite").read_text() == "not a database, but a poem"
     result = call("--out", tmp_path / "results.sqlite", *TINY)
     assert result.exit_code == 2
-
-
-def test_a_killed_study_goes_on_where_it_was(tmp_path):
-    settings = {"repetitions": 1, "epochs": 2, "names": ("mean", "promissing"), "jobs": 1}
-    simulation.run_study(tmp_path / "whole", **settings, progress=False)
-    arguments = ["simulation", "--repetitions", "1", "--epochs", "2", "--jobs", "1"]
-    kill_and_resume([*arguments, "--strategies", "mean,promissing"], tmp_path / "killed")
-    one, two = (store.read(tmp_path / name / "results.sqlite") for name in ("whole", "killed"))
-    pd.testing.assert_frame_equal(one.drop(columns="seconds"), two.drop(columns="seconds"))

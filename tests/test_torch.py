@@ -185,7 +185,9 @@ def test_func_vmap_and_grad(layer, x):
 # torch's own code generator still uses what torch deprecates.
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 def test_compile_without_graph_breaks(layer, x):
-    compiled = torch.compile(layer, fullgraph=True)
+    # The graph of each; machine code, which takes most of the time, of the one that has most in it.
+    backend = "inductor" if layer.compensation == "feature" else "eager"
+    compiled = torch.compile(layer, fullgraph=True, backend=backend)
     out = compiled(x)
     torch.testing.assert_close(out, layer(x))
     out.sum().backward()

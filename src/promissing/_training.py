@@ -229,7 +229,8 @@ def train(
     averaged = (start, np.zeros(n_replicas, np.float32)) if average else None
     state = State(start, opt, averaged, None if val_batches is None else start)
     work = batches.shape[2] * sum(a[0].size for a in params.values())
-    replicas = jax.device_put(Replicas(hyper, batches.steps, val_steps, val_batches))
+    each = np.arange(n_replicas, dtype=np.int32)
+    replicas = jax.device_put(Replicas(each, hyper, batches.steps, val_steps, val_batches))
     watch = Watch(n_replicas, val_batches is not None, tol, n_iter_no_change)
     interrupted = False
 

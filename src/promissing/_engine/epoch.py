@@ -57,6 +57,7 @@ class Table(NamedTuple):
 class Replicas(NamedTuple):
     """What tells the replicas apart; every array has a leading axis R."""
 
+    number: Any  # Which they are, of those the table has arrays of their own for.
     hyper: dict[str, Any]
     steps: Any
     val_steps: Any  # None without validation.
@@ -147,10 +148,10 @@ def run_epoch(
 ) -> tuple[State, jax.Array]:
     """Train some replicas for one epoch.
 
-    `order` names them: in its first `n_chunks` times `plan.width` places are numbers of replicas,
-    and R in those to be left empty. `clock` is the number of this epoch and that of all epochs.
-    Returns the new state and the losses (2, R), of training and of validation, NaN where there is
-    none.
+    `order` names them: in its first `n_chunks` times `plan.width` places are their places in
+    `replicas` and `state`, of which there are R, and R in those to be left empty. `clock` is the
+    number of this epoch and that of all epochs. Returns the new state and the losses (2, R), of
+    training and of validation, NaN where there is none.
     """
     # A lone replica does without the axis, so that its products are plain matrix products.
     lift: Callable[[Any], Any] = jax.vmap if plan.width > 1 else _alone
@@ -162,7 +163,7 @@ def run_epoch(
         zero = jnp.zeros(plan.width, jnp.float32)
 
         def train(i: Any, carry: Any) -> Any:
-            return lift(partial(_train_step, network, plan, table, clock, i))(ids, mine, carry)
+            return lift(partial(_train_step, network, plan, table, clock, i))(mine, carry)
 
         lost = lift(partial(_lose, plan, jnp.int32(0), law=plan.law))(mine)
         start = (old.params, old.opt, old.average, (zero, zero), lost)
@@ -174,12 +175,12 @@ def run_epoch(
 
             def validate(i: Any, sums: Any) -> Any:
                 step = lift(partial(_val_step, network, plan, table, i))
-                return step(ids, mine, new.reached, sums)
+                return step(mine, new.reached, sums)
 
             val_loss = _mean(*lax.fori_loop(0, jnp.max(mine.val_steps), validate, (zero, zero)))
             best = lift(_choose)(val_loss < mine.best_loss, new.reached, old.best)
             new = new._replace(best=best)
-        # An empty place has number R: nothing is written there.
+        # An empty place is R: nothing is written there.
         state = jax.tree.map(lambda a, b: a.at[ids].set(b, mode="drop"), state, new)
         return state, losses.at[:, ids].set(jnp.stack([train_loss, val_loss]), mode="drop")
 
@@ -202,12 +203,11 @@ def _train_step(
     table: Table,
     clock: Any,
     i: Any,
-    number: Any,
     mine: Any,
     carry: Any,
 ) -> Any:
     params, opt, average, sums, lost = carry
-    x, y, weights = _batch(table, number, mine.batches[i])
+    x, y, weights = _batch(table, mine.number, mine.batches[i])
     if plan.units is not None:
         x = jnp.where(lost[:, np.array(plan.units)], jnp.nan, x)
     uniform = Uniform(mine.key, i)
@@ -252,12 +252,11 @@ def _val_step(
     plan: Plan,
     table: Table,
     i: Any,
-    number: Any,
     mine: Any,
     params: Any,
     sums: Any,
 ) -> Any:
-    x, y, weights = _batch(table, number, mine.val_batches[i])
+    x, y, weights = _batch(table, mine.number, mine.val_batches[i])
     rows = network.loss(unpack(params, plan.shapes), x, y, xp=xp)
     return sums[0] + jnp.sum(weights * rows), sums[1] + jnp.sum(weights)
 

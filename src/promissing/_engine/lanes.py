@@ -19,6 +19,7 @@ from joblib import cpu_count
 
 from promissing._engine import epoch
 from promissing._engine.epoch import Plan, Replicas, State, Table
+from promissing._memory import give_back
 from promissing._networks import Network
 
 __all__ = ["Lanes", "usable_cores"]
@@ -74,48 +75,60 @@ class Lanes:
         """
         n_replicas = len(replicas.steps)
 
-        def train(mine: np.ndarray) -> Any:
-            order = np.full(n_replicas + plan.width, n_replicas, np.int32)
-            order[: mine.size] = mine
-            n_chunks = np.int32(-(-mine.size // plan.width))
+        def train(replicas: Replicas, state: State, which: np.ndarray) -> Any:
+            size = len(replicas.steps)
+            order = np.full(size + plan.width, size, np.int32)
+            order[: which.size] = which
+            n_chunks = np.int32(-(-which.size // plan.width))
             return epoch.run_epoch(network, plan, table, replicas, state, order, n_chunks, clock)
 
+        # What any lane has place for, as long as the width is the same: one program for all.
+        size = plan.width * _ceil(_ceil(n_replicas, plan.width), self.cores)
+        if size >= n_replicas:
+            reached, losses = train(replicas, state, ids)  # Does not wait.
+            return lambda: (reached, np.asarray(losses))
         # Whether double precision is on may be a matter of this thread alone.
         double = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
 
         def train_and_wait(mine: np.ndarray) -> tuple[State, np.ndarray]:
+            # Only its own, so that many lanes take no more memory than one.
+            places = np.resize(mine, size) if mine.size else np.zeros(size, int)
+            its, now = jax.tree.map(lambda a: np.asarray(a)[places], (replicas, state))
             with jax.enable_x64(double):
-                reached, losses = train(mine)
-                return reached, np.asarray(losses)
+                reached, losses = train(its, now, np.arange(mine.size))
+                return jax.tree.map(np.asarray, reached), np.asarray(losses)
 
-        lanes = _deal(ids, plan.width, self.cores)
-        if len(lanes) == 1:
-            reached, losses = train(ids)  # Does not wait.
-            return lambda: (reached, np.asarray(losses))
         if plan not in self.compiled:
-            train(ids[:0])  # Or every lane would compile.
+            train_and_wait(ids[:0])  # Or every lane would compile.
             self.compiled.add(plan)
+            give_back()
+        lanes = _deal(ids, plan.width, self.cores)
         begun = [self.pool.submit(train_and_wait, mine) for mine in lanes]
 
         def finish() -> tuple[State, np.ndarray]:
             states, losses = zip(*(lane.result() for lane in begun), strict=True)
-            merged = jax.tree.map(partial(_merge, lanes), *states)
-            return merged, _merge(lanes, *(a.T for a in losses)).T
+            merged = jax.tree.map(partial(_merge, lanes), state, *states)
+            none = np.full((n_replicas, 2), np.nan, np.float32)
+            return merged, _merge(lanes, none, *(a.T for a in losses)).T
 
         return finish
 
 
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
+
+
 def _deal(ids: np.ndarray, width: int, n: int) -> list[np.ndarray]:
     """The ids in at most n parts of whole chunks, as equally long as can be."""
-    n_chunks = -(-ids.size // width)
+    n_chunks = _ceil(ids.size, width)
     n = min(n, n_chunks)
     ends = [n_chunks * i // n * width for i in range(n + 1)]
     return [ids[a:b] for a, b in pairwise(ends)]
 
 
-def _merge(lanes: Sequence[np.ndarray], *parts: Any) -> np.ndarray:
-    """Each replica from the lane that trained it."""
-    merged = np.array(parts[0])
-    for mine, part in zip(lanes[1:], parts[1:], strict=True):
-        merged[mine] = np.asarray(part)[mine]
+def _merge(lanes: Sequence[np.ndarray], old: Any, *parts: np.ndarray) -> np.ndarray:
+    """The old, and each replica that was trained from its lane."""
+    merged = np.array(old)
+    for mine, part in zip(lanes, parts, strict=True):
+        merged[mine] = part[: mine.size]
     return merged
