@@ -30,6 +30,15 @@ def test_auto_follows_from_the_number_of_rows(n, batch, epochs):
     assert _automatic.epochs(9, n, batch) == 9
 
 
+def test_more_networks_for_fewer_rows():
+    assert [_automatic.members("auto", n) for n in (5_000, 5_001)] == [12, 8]
+    assert _automatic.members(3, 10) == 3
+    X, y = data(40, noise=0)
+    model = NanMLPClassifier(max_iter=1, warm_start=True, random_state=0).fit(X, y)
+    assert model.n_members_ == 12
+    assert model.fit(np.tile(X, (150, 1)), np.tile(y, 150)).n_members_ == 12  # It goes on.
+
+
 def test_rows_are_set_aside_from_a_hundred_on():
     assert [_automatic.sets_aside("auto", n) for n in (99, 100)] == [False, True]
     assert _automatic.sets_aside(True, 5)

@@ -1,4 +1,4 @@
-"""What "auto" means: how long to train, on how many rows at a time, with which gaps besides."""
+"""What "auto" means: how many networks to train, how long, with which gaps besides."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["augment", "augment_others", "batch_size", "epochs", "sets_aside"]
+__all__ = ["augment", "augment_others", "batch_size", "epochs", "members", "sets_aside"]
 
+MEMBERS, FEW_MEMBERS, SMALL = 12, 8, 5_000  # SMALL: the most rows for all of them.
 BATCH, LONG = 64, (2**14, 2**16)  # Twice the batch from either number of rows on.
 EPOCHS, FEW_EPOCHS, MANY_ROWS = 32, 12, 400_000  # MANY_ROWS: in all epochs together.
 FEWEST_STEPS = 300
@@ -16,6 +17,11 @@ HELD_OUT_FROM = 100
 EMPTY = 16  # One of so many rows to learn from is empty.
 AUGMENT, AUGMENT_IF_TRUE = 0.1, 0.5
 MANY_GAPS = 0.25  # Of all cells: from here on every row gets gaps besides.
+
+
+def members(asked: int | str, n: int) -> int:
+    """How many networks to train on n rows: with more rows they differ less, and take longer."""
+    return int(asked) if asked != "auto" else MEMBERS if n <= SMALL else FEW_MEMBERS
 
 
 def batch_size(asked: int | str, n: int) -> int:

@@ -55,7 +55,7 @@ class Fitting(ABC):
     epsilon: float
     n_iter_no_change: float
     dropout: float
-    n_members: int
+    n_members: int | str
     average: bool = False  # Fusion has no such parameter.
     augment: bool | float | str
     min_known: float
@@ -128,8 +128,8 @@ class Fitting(ABC):
                 targets = np.concatenate([targets, self._target.encode(y_val, "y_val")])
                 more = self._target.row_weights(y_val, np.ones(len(y_val)))
                 weights = np.concatenate([weights, more])
-                rows = [np.arange(len(y))] * self.n_members
-                val_rows = [np.arange(len(y), len(targets))] * self.n_members
+                rows = [np.arange(len(y))] * len(self._rngs)
+                val_rows = [np.arange(len(y), len(targets))] * len(self._rngs)
             rows, weights = self._draw(rows, val_rows, targets, weights)
             if self._learns_prior():
                 prior = self._target.prior_targets(self.prior_)
@@ -156,7 +156,7 @@ class Fitting(ABC):
                 average=self.average,
             )
             if self._learns_prior():
-                for r in range(self.n_members):
+                for r in range(self.n_members_):
                     member = {name: value[r] for name, value in self.params_.items()}  # Views.
                     outputs = self._target.prior_outputs(self.prior_)
                     self._network.end_at(member, outputs, self.encoder_._observed)
@@ -183,7 +183,7 @@ class Fitting(ABC):
                 tables,
                 self._target.encode(y),
                 self._target.row_weights(y, weight),
-                [np.arange(len(y))] * self.n_members,
+                [np.arange(len(y))] * len(self._rngs),
                 None,
                 resume=resume,
                 epochs=1,
@@ -241,7 +241,7 @@ class Fitting(ABC):
             self._network = self._make_network(self._target.n_outputs, self._target.loss)
             if isinstance(self._target, Classes):
                 self.classes_ = self._target.labels
-            self._begin_anew()
+            self._begin_anew(_automatic.members(self.n_members, len(y)))
         encoded = self._encode(X, np.float32)
         if resume:  # What later rows lack has been learnt as well.
             gaps = np.isnan(encoded[:, self._first_columns()]).any(axis=0)
@@ -261,10 +261,10 @@ class Fitting(ABC):
         """
         return []
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(self, n_members: int) -> None:
         """Set what is not part of a model but of working with it."""
         seed = check_random_state(self.random_state).randint(2**31)
-        seeds = np.random.SeedSequence(seed).spawn(self.n_members)
+        seeds = np.random.SeedSequence(seed).spawn(n_members)
         self._rngs = [np.random.default_rng(s) for s in seeds]
         self._opt_state: list[Array] | None = None
         self._opt_kind: Any = None
@@ -292,7 +292,7 @@ class Fitting(ABC):
         ]
         encoding = self._encoding()
         changed += [n for n in _ENCODING if encoding[n] != getattr(self.encoder_, n)]
-        if self.n_members != self._members_fitted():
+        if self.n_members not in ("auto", self.n_members_):
             changed.append("n_members")
         if changed:
             raise ValueError(
@@ -300,14 +300,16 @@ class Fitting(ABC):
                 "partial_fit go on with the same network. Fit a new model."
             )
 
-    def _members_fitted(self) -> int:
+    @property
+    def n_members_(self) -> int:
+        """How many networks there are."""
         return len(next(iter(self.params_.values())))
 
     def _split(self, y: Array) -> tuple[list[Array], list[Array] | None]:
         """The rows each member is trained on, and those it is judged by."""
         rows = np.arange(len(y))
         if not _automatic.sets_aside(self.early_stopping, len(rows)):
-            return [rows] * self.n_members, None
+            return [rows] * len(self._rngs), None
         n_val = int(np.ceil(self.validation_fraction * len(rows)))
         if n_val >= len(rows):
             raise ValueError(

@@ -42,10 +42,9 @@ def check_parameters(estimator: Any) -> None:
     for name, allowed in _CHOICES.items():
         if name in given:
             expect(name, given[name] in allowed, f"one of {allowed}")
-    for name in ("n_members", "fusion_units"):
-        if name in given:
-            expect(name, is_count(given[name]), "a positive integer")
-    for name in ("max_iter", "batch_size"):
+    if "fusion_units" in given:
+        expect("fusion_units", is_count(given["fusion_units"]), "a positive integer")
+    for name in ("max_iter", "batch_size", "n_members"):
         value = given[name]
         good = value == "auto" if isinstance(value, str) else is_count(value)
         expect(name, good, "'auto' or a positive integer")

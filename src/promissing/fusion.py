@@ -176,7 +176,7 @@ class _NanFusion(NanEstimator):
                 _core.neutralizers(
                     *network.first_layer({k: v[m] for k, v in self.params_.items()}), xp=np
                 )
-                for m in range(self._members_fitted())
+                for m in range(self.n_members_)
             ]
         )
         neuron = np.repeat(np.arange(len(network.units)), network.units)
@@ -296,7 +296,7 @@ class NanFusionClassifier(NanClassifier, _NanFusion):
         What a neuron adds for what is missing: nothing (PROMISSING), one learned weight times the
         share of its modality that is missing (mPROMISSING), or one learned weight per missing
         feature.
-    n_members : int, default=1
+    n_members : int or "auto", default=1
         Networks in the ensemble, trained at once from different starts; predictions are averaged.
     augment : bool or float, default=False
         Share of the rows of a batch that lose modalities while training (True: 0.5), so that the

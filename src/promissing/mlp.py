@@ -53,7 +53,7 @@ class _NanMLP(NanEstimator):
         *,
         compensation: str = "feature",
         gate_rate: float = 100.0,
-        n_members: int = 12,
+        n_members: int | str = "auto",
         augment: bool | float | str = "auto",
         min_known: float = 0.0,
         dropout: float = 0.1,
@@ -126,7 +126,7 @@ class _NanMLP(NanEstimator):
         above it.
         """
         members = []
-        for m in range(self._members_fitted()):
+        for m in range(self.n_members_):
             params = {name: value[m] for name, value in self.params_.items()}
             members.append(_core.neutralizers(*self._network.first_layer(params), xp=np))
         u, encoder = np.stack(members), self.encoder_
@@ -189,8 +189,9 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         learns so many times as fast as a weight: what does not matter is soon shut out. The fine
         bins of a number have a second gate, which starts at a tenth: they count where they have
         proved themselves. 0 does without gates, and "auto" then without fine bins.
-    n_members : int, default=12
+    n_members : int or "auto", default="auto"
         Networks in the ensemble, trained at once from different starts; predictions are averaged.
+        "auto" is 12, and 8 for more than 5,000 rows.
     augment : bool, float or "auto", default="auto"
         Share of the rows of a batch that get extra gaps while training (True: 0.5, "auto": 0.1).
         Such a row loses each feature with a probability of its own, drawn from U(0, 1), so that the
@@ -248,6 +249,8 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
     loss_, best_loss_ : float
     n_iter_ : int
         Epochs run.
+    n_members_ : int
+        Networks in the ensemble.
     neutralizers_ : dict
         What each neuron sees in the place of a missing value, by feature.
     n_features_in_, feature_names_in_, n_outputs_
@@ -272,7 +275,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         *,
         compensation: str = "feature",
         gate_rate: float = 100.0,
-        n_members: int = 12,
+        n_members: int | str = "auto",
         augment: bool | float | str = "auto",
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         min_known: float = 0.0,
@@ -362,7 +365,7 @@ max_categories, unseen
     prior_ : array (k,)
         The weighted mean of the targets in training.
     encoder_, params_, loss_curve_, validation_loss_curve_, loss_, best_loss_, n_iter_, \
-neutralizers_, n_features_in_, feature_names_in_, n_outputs_
+n_members_, neutralizers_, n_features_in_, feature_names_in_, n_outputs_
         As in `NanMLPClassifier`.
 
     Examples

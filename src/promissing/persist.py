@@ -180,7 +180,7 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
     for name in model._facts:
         setattr(model, name, document["facts"][name])
     model._restored()
-    model._begin_anew()
+    model._begin_anew(model.n_members_)
     return model
 
 

@@ -48,7 +48,7 @@ _FEWEST = 50  # With fewer rows all are needed to learn from.
 @click.option(
     "--members",
     type=click.IntRange(min=1),
-    help="Networks in the ensemble.  [default: 12, with modalities 4]",
+    help="Networks in the ensemble.  [default: 12, of more than 5,000 rows 8, with modalities 4]",
 )
 @click.option(
     "--augment/--no-augment",
@@ -144,7 +144,7 @@ def _tell(problem: Problem, model: Any, train: Any, held: Any) -> dict[str, Any]
         "missing": int(missing.sum()),
         "share": float(missing.mean()),
         "estimator": type(model).__name__,
-        "members": model.n_members,
+        "members": model.n_members_,
         "epochs": model.n_iter_,
         "trained_on": len(train),
         "held_out": len(held),

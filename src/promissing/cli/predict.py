@@ -94,7 +94,7 @@ def _check_thresholds(model: Any, unsure_below: float | None, max_spread: float 
             "--max-spread is for models of a number, and this one tells classes apart. Use "
             "--unsure-below or --min-known."
         )
-    if max_spread is not None and model.n_members < 2:
+    if max_spread is not None and model.n_members_ < 2:
         raise ValueError("--max-spread needs a model of several members: fit with --members 4.")
 
 
@@ -108,7 +108,7 @@ def _predict(model: Any, X: Any) -> dict[str, Any]:
         made["certainty"] = proba.max(axis=1)
     else:
         made["prediction"] = model.predict(X)
-        if model.n_members > 1:
+        if model.n_members_ > 1:
             made["spread"] = model.spread(X)
     made["known"] = model.known_share(X)
     return made
