@@ -349,7 +349,10 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
         (lambda m: m.set_params(activation="x").fit(X, Y), "`activation` must be one of"),
         (lambda m: m.set_params(compensation="x").fit(X, Y), "`compensation` must be"),
         (lambda m: m.set_params(hidden_layer_sizes=(3, 0)).fit(X, Y), "positive integers"),
-        (lambda m: m.set_params(n_members=0).fit(X, Y), "`n_members` must be .auto. or a positive integer"),
+        (
+            lambda m: m.set_params(n_members=0).fit(X, Y),
+            "`n_members` must be .auto. or a positive integer",
+        ),
         (lambda m: m.set_params(batch_size="all").fit(X, Y), "'auto' or a positive integer"),
         (lambda m: m.set_params(learning_rate_init=0).fit(X, Y), "must be a positive number"),
         (lambda m: m.set_params(alpha=None).fit(X, Y), "`alpha` must be a non-negative number"),

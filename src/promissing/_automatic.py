@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 __all__ = ["augment", "augment_others", "batch_size", "epochs", "members", "sets_aside"]
 
-MEMBERS, FEW_MEMBERS, SMALL = 12, 8, 5_000  # SMALL: the most rows for all of them.
+SMALL = 5_000  # Up to so many rows there is time for more members and epochs.
+MORE_MEMBERS, MEMBERS = 12, 8
 BATCH, LONG = 64, (2**14, 2**16)  # Twice the batch from either number of rows on.
-EPOCHS, FEW_EPOCHS, MANY_ROWS = 32, 12, 400_000  # MANY_ROWS: in all epochs together.
+MORE_EPOCHS, EPOCHS, FEW_EPOCHS = 64, 32, 12
+MANY_ROWS = 400_000  # In all epochs together.
 FEWEST_STEPS = 300
 HELD_OUT_FROM = 100
 EMPTY = 16  # One of so many rows to learn from is empty.
@@ -21,7 +23,7 @@ MANY_GAPS = 0.25  # Of all cells: from here on every row gets gaps besides.
 
 def members(asked: int | str, n: int) -> int:
     """How many networks to train on n rows: with more rows they differ less, and take longer."""
-    return int(asked) if asked != "auto" else MEMBERS if n <= SMALL else FEW_MEMBERS
+    return int(asked) if asked != "auto" else MORE_MEMBERS if n <= SMALL else MEMBERS
 
 
 def batch_size(asked: int | str, n: int) -> int:
@@ -35,7 +37,8 @@ def epochs(asked: int | str, n: int, batch: int) -> int:
         return int(asked)
     # Few steps teach nothing, however many epochs they make; many rows need fewer epochs.
     steps = -(-n // batch)
-    return max(-(-FEWEST_STEPS // steps), min(max(MANY_ROWS // n, FEW_EPOCHS), EPOCHS))
+    most = MORE_EPOCHS if n <= SMALL else EPOCHS
+    return max(-(-FEWEST_STEPS // steps), min(max(MANY_ROWS // n, FEW_EPOCHS), most))
 
 
 def sets_aside(asked: bool | str, n: int) -> bool:
