@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Python compiles what is imported, once, where nobody has told it not to; pip would compile all of
-# TensorFlow. Without compiled modules every process takes nine seconds longer to start.
+# pip would compile all of TensorFlow. Python compiles what is imported, and is to keep it, whatever
+# the environment says: without, every process takes nine seconds longer to start.
 export PIP_NO_COMPILE := 1
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -32,18 +32,44 @@ from promissing.mlp import PLAIN
 )
 def test_auto_follows_from_the_number_of_rows(n, batch, epochs):
     assert _automatic.batch_size("auto", n) == batch
-    assert _automatic.epochs("auto", n, batch) == epochs
+    assert _automatic.epochs("auto", n, n, batch) == epochs
     assert _automatic.batch_size(7, n) == 7
-    assert _automatic.epochs(9, n, batch) == 9
+    assert _automatic.epochs(9, n, n, batch) == 9
 
 
-def test_more_networks_for_fewer_rows():
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize(("n", "members", "epochs"), [(4_900, 12, 64), (5_200, 8, 32)])
+def test_members_and_epochs_go_by_the_rows_given(n, members, epochs, held_out, monkeypatch):
+    """Not by those that are left once some are set aside and empty ones are added."""
+    told = []
+
+    def train(self, tables, targets, weights, rows, val_rows, **settings):
+        told.append((len(rows), settings["epochs"]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_fitting.Fitting, "_train", train)
+    X = np.random.default_rng(0).normal(size=(n, 1))
+    y = X[:, 0] > 0
+    more = {"X_val": X[:50], "y_val": y[:50]} if held_out else {}
+    with pytest.raises(KeyboardInterrupt):
+        NanMLPClassifier(random_state=0).fit(X, y, **more)
+    assert told == [(members, epochs)]
+
+
+def test_more_networks_for_fewer_rows(tmp_path):
     assert [_automatic.members("auto", n) for n in (5_000, 5_001)] == [12, 8]
     assert _automatic.members(3, 10) == 3
     X, y = data(40, noise=0)
     model = NanMLPClassifier(max_iter=1, warm_start=True, random_state=0).fit(X, y)
     assert model.n_members_ == 12
     assert model.fit(np.tile(X, (150, 1)), np.tile(y, 150)).n_members_ == 12  # It goes on.
+    model.save(tmp_path / "m.safetensors")
+    again = NanMLPClassifier.load(tmp_path / "m.safetensors")
+    assert (again.n_members, again.n_members_) == ("auto", 12)
+    assert again.partial_fit(X, y).n_members_ == 12
+    assert again.set_params(n_members=12).fit(X, y).n_members_ == 12
+    with pytest.raises(ValueError, match="`n_members` was changed"):
+        again.set_params(n_members=8).fit(X, y)
 
 
 def test_rows_are_set_aside_from_a_hundred_on():
@@ -57,6 +83,7 @@ def test_auto_makes_more_gaps_where_there_are_gaps():
     np.testing.assert_allclose(_automatic.augment_others("auto", gaps), [0, 0.4, 0.4])
     np.testing.assert_array_equal(_automatic.augment_others("auto", 5 * gaps), [0, 1, 1])
     assert _automatic.augment_others("auto", 0 * gaps) is None
+    assert _automatic.augment_others("auto", np.full(2, np.nan)) is None
     for asked, share in ((True, 0.5), (False, 0.0), (0.3, 0.3), (1, 1.0), ("auto", 0.1)):
         assert _automatic.augment(asked) == share
         assert asked == "auto" or _automatic.augment_others(asked, gaps) is None
@@ -68,7 +95,7 @@ def test_auto_counts_gaps_by_feature_and_leaves_out_what_was_never_observed():
     model = NanMLPClassifier(n_members=1, max_iter=1, random_state=0).fit(X, y)
     given = model._augmentation(model.encoder_.transform(X))
     shares = np.isnan(X[:, [0, 2]]).mean(axis=0)
-    expected = shares.sum() / 4 / 0.25
+    expected = shares.sum() / 3 / 0.25  # Of three features; the fourth has nothing to lose.
     np.testing.assert_allclose(given["augment_others"], [expected, 0, expected, 0])
     assert given["units"] == model.encoder_.groups_.tolist()
 

@@ -95,7 +95,7 @@ class Bomb:
         ),
         (
             lambda f, p: rewrite(f, p, lambda d, t: d.update(format=99, version="9.0")),
-            r"written by promissing 9.0 in format 99.*reads up to 1. Upgrade",
+            r"written by promissing 9.0 in format 99.*reads up to 2. Upgrade",
         ),
         (
             lambda f, p: rewrite(f, p, lambda d, t: d.update({"class": "os.system"})),

@@ -296,7 +296,8 @@ def crowd(hidden, n):
     X, y = table()
     order = [np.split(rng.permutation(60), [rng.integers(40, 51)]) for _ in range(n)]
     parts = {"rows": [o[0] for o in order], "val_rows": [o[1] for o in order]}
-    settings = {"batch_size": 60, "max_epochs": 3, "dropout": 0.3, "augment": 0.5, "alpha": 0.01}
+    settings = {"batch_size": 60, "max_epochs": 3, "dropout": 0.3, "augment": 0.5, "alpha": 0.01,
+                "average": True, "augment_others": [0, 0, 0.5, 0]}  # fmt: skip
     gates = {"gate_rate": 100.0, "fine": (False, False, True, False)}
     net = MLP(4, 1, "log", hidden, compensation="feature", groups=(0, 1, 1, 2), **gates)
     return {"network": net, "X": X, "y": y, "replicas": n, "schedule": "cosine"} | parts | settings
@@ -382,14 +383,16 @@ def test_double_precision_elsewhere_changes_nothing(hidden, n, monkeypatch):
     assert difference(usual.params, other.params) < 1e-5
 
 
-def test_a_view_of_its_own_is_the_same_as_data_of_its_own():
+@pytest.mark.parametrize(("hidden", "cores"), [((3,), 1), ((2400,), 2)], ids=["chunk", "lanes"])
+def test_a_view_of_its_own_is_the_same_as_data_of_its_own(hidden, cores, monkeypatch):
     """Masks, targets, weights, and matrices one after the other."""
+    monkeypatch.setattr(engine_lanes, "usable_cores", lambda: cores)
     X, y = table(40, gaps=0.0)
     rng = np.random.default_rng(0)
     mask = rng.random((2, 40, 4)) < 0.3
     targets = np.stack([y, 1 - y])
     weights = rng.uniform(0.5, 2.0, (2, 40)).astype(np.float32)
-    net = MLP(4, 1, "log", (3,))
+    net = MLP(4, 1, "log", hidden)
     settings = {"batch_size": 16, "max_epochs": 3}
     split = {"rows": [np.arange(30)] * 2, "val_rows": [np.arange(30, 40)] * 2}
     ours = run(
@@ -608,6 +611,12 @@ def averages(weights):
     return found
 
 
+def test_the_average_goes_back_no_further_than_2000_steps():
+    (average, steps) = engine_epoch._averaged(({"w": np.float32(0)}, np.float32(10**6)), {"w": 1.0})
+    assert average["w"] == pytest.approx(1 / 2000)
+    assert steps == 10**6 + 1
+
+
 def test_the_average_is_what_is_told_and_kept():
     X, y = table()
     net = MLP(4, 1, "log", (3,))
@@ -693,6 +702,20 @@ def test_shares_of_the_other_rows_reach_the_batches():
     assert difference(
         run(net, X, y, augment_others=[0, 0, 0, 1], max_epochs=2).params, plain.params
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"augment_others": [1, 1]}, "one entry for each unit"),
+        ({"augment_others": [1] * 4, "augment_by": "subset"}, "goes by 'number'"),
+        ({"augment_others": [1] * 4, "augment_empty": False}, "all units may be lost"),
+    ],
+)
+def test_shares_that_make_no_sense_are_refused(given, said):
+    X, y = table()
+    with pytest.raises(ValueError, match=said):
+        run(MLP(4, 1, "log", (3,)), X, y, **given)
 
 
 def test_augmentation_loses_the_columns_of_a_feature_together():

@@ -18,7 +18,7 @@ FEWEST_STEPS = 300
 HELD_OUT_FROM = 100
 EMPTY = 16  # One of so many rows to learn from is empty.
 AUGMENT, AUGMENT_IF_TRUE = 0.1, 0.5
-MANY_GAPS = 0.25  # Of all cells: from here on every row gets gaps besides.
+MANY_GAPS = 0.25  # Of all cells: from here on the gaps that are made besides are no longer fewer.
 
 
 def members(asked: int | str, n: int) -> int:
@@ -31,14 +31,14 @@ def batch_size(asked: int | str, n: int) -> int:
     return int(asked) if asked != "auto" else BATCH << sum(n >= rows for rows in LONG)
 
 
-def epochs(asked: int | str, n: int, batch: int) -> int:
-    """How many epochs to train n rows for, in batches of so many."""
+def epochs(asked: int | str, n: int, longest: int, batch: int) -> int:
+    """How many epochs to train for, given n rows, on so many at most, in batches."""
     if asked != "auto":
         return int(asked)
     # Few steps teach nothing, however many epochs they make; many rows need fewer epochs.
-    steps = -(-n // batch)
+    steps = -(-longest // batch)
     most = MORE_EPOCHS if n <= SMALL else EPOCHS
-    return max(-(-FEWEST_STEPS // steps), min(max(MANY_ROWS // n, FEW_EPOCHS), most))
+    return max(-(-FEWEST_STEPS // steps), min(max(MANY_ROWS // longest, FEW_EPOCHS), most))
 
 
 def sets_aside(asked: bool | str, n: int) -> bool:
@@ -56,9 +56,10 @@ def augment(asked: bool | float | str) -> float:
 def augment_others(asked: bool | float | str, gaps: NDArray[Any]) -> NDArray[Any] | None:
     """How readily the other rows lose each feature, given the shares of gaps in them.
 
-    A table with many gaps has more of them where they are: the network then never sees the same
-    row twice, and what it learns of one feature does not lean on another that may be missing.
+    A table with many gaps is given more where they are: the network then never sees the same row
+    twice, and what it learns of one feature does not lean on another that may be missing. A
+    feature of which the share is NaN has nothing to lose.
     """
-    if asked != "auto" or not gaps.any():
+    if asked != "auto" or not (gaps > 0).any():
         return None
-    return np.where(gaps > 0, min(1.0, gaps.mean() / MANY_GAPS), 0.0)
+    return np.where(gaps > 0, min(1.0, np.nanmean(gaps) / MANY_GAPS), 0.0)

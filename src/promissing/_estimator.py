@@ -54,7 +54,7 @@ class NanEstimator(Fitting, BaseEstimator):
                 self._warned.update(names)
                 warnings.warn(
                     f"{_listed(names)} had no gap in training and now there is: the model has not "
-                    "learnt what that means. Train with `augment=True` to teach it.",
+                    "learnt what that means. Train with `augment` to teach it.",
                     UserWarning,
                     stacklevel=_outside(),
                 )

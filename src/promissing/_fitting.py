@@ -77,6 +77,7 @@ class Fitting(ABC):
     # Whether an estimator that makes gaps also starts at the prior, is taught it by rows of which
     # nothing is known, and ends there; modalities that vanish teach it well enough.
     _has_empty_row = False
+    _augments_by_gaps = False  # Whether `augment` may be "auto".
 
     @abstractmethod
     def _make_network(self, n_outputs: int, loss: str) -> Any:
@@ -141,7 +142,7 @@ class Fitting(ABC):
             constant = self.learning_rate == "constant"
             longest = max(len(mine) for mine in rows)
             batch = _automatic.batch_size(self.batch_size, longest)
-            epochs = _automatic.epochs(self.max_iter, longest, batch)
+            epochs = _automatic.epochs(self.max_iter, len(y), longest, batch)
             trained = self._train(
                 tables,
                 targets,
@@ -419,8 +420,9 @@ class Fitting(ABC):
 
     def _augmentation(self, table: Array) -> dict[str, Any]:
         """How augmentation loses things: whole features, never a part of their columns."""
-        gaps = np.isnan(table[:, self._first_columns()]).mean(axis=0)
-        gaps[~self.encoder_._observed] = 0.0  # There is nothing to lose.
+        first = self._first_columns()
+        gaps = np.array([np.isnan(table[:, column]).mean() for column in first])
+        gaps[~self.encoder_._observed] = np.nan
         return {
             "units": [int(g) for g in self.encoder_.groups_],
             "augment_others": _automatic.augment_others(self.augment, gaps),

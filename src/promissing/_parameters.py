@@ -65,7 +65,7 @@ def check_parameters(estimator: Any) -> None:
         within(name, 0, below_one, "at least 0 and less than 1")
     within("validation_fraction", least, below_one, "more than 0 and less than 1")
     within("min_known", 0, 1, "between 0 and 1")
-    if not estimator._has_empty_row:
+    if not estimator._augments_by_gaps:
         within("augment", 0, 1, "between 0 and 1")
-    elif given["augment"] != "auto":
+    elif not isinstance(given["augment"], str) or given["augment"] != "auto":
         within("augment", 0, 1, "'auto' or between 0 and 1")

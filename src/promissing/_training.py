@@ -63,8 +63,8 @@ class Data:
 class Epoch(NamedTuple):
     """What `on_epoch` is told after an epoch, for all R replicas.
 
-    `number` counts from 1, `params` are stacked and not to be changed, the losses are NaN for
-    replicas that had finished, and `active` says who goes on.
+    `number` counts from 1, `params` are stacked, averages if these are kept, and not to be changed,
+    the losses are NaN for replicas that had finished, and `active` says who goes on.
     """
 
     number: int
@@ -166,12 +166,13 @@ def train(
         Whether all units may be lost. If not, it is the same law, given that one is kept.
     augment_others : sequence of float in [0, 1], optional
         By unit: the rows that `augment` leaves out lose it with so much of a probability
-        u ~ U(0, 1) of their own, or of 1/2 by "subset".
+        u ~ U(0, 1) of their own. Only by "number", and where all units may be lost.
     units : sequence of p int, optional
         The unit each column is lost with; by default every column is one.
     average : bool
-        Whether a running average of the parameters, over the last twentieth of the steps, is what
-        is validated and returned.
+        Whether a running average of the parameters, over the last twentieth of the steps but no
+        more than 2,000, is what is validated, told and returned. Whoever goes on from it, with or
+        without `opt_state`, goes on from the average.
     tol, n_iter_no_change
         A replica stops when its validation loss, or its training loss without validation, has not
         fallen by `tol` for more than `n_iter_no_change` epochs in a row, as in scikit-learn.
@@ -203,6 +204,10 @@ def train(
     if units is None:
         units = range(table.X.shape[1])
     if augment_others is not None and np.any(augment_others):
+        if np.shape(augment_others) != (max(units) + 1,):
+            raise ValueError("`augment_others` must have one entry for each unit.")
+        if (augment_by, bool(augment_empty)) != ("number", True):
+            raise ValueError("`augment_others` goes by 'number', and all units may be lost.")
         hyper["augment_others"] = np.tile(np.asarray(augment_others, np.float32), (n_replicas, 1))
     plan = Plan(
         solver=solver,
@@ -269,7 +274,7 @@ def train(
                 state = reached
                 watch.see(train_loss, val_loss)
                 if on_epoch is not None:
-                    now = fetch(state.reached)
+                    now = fetch(state.judged)
                     on_epoch(Epoch(number + 1, now, train_loss, val_loss, watch.active))
     except KeyboardInterrupt:
         if not watch.history:
@@ -281,7 +286,7 @@ def train(
             UserWarning,
             stacklevel=2,
         )
-    kept = state.reached if state.best is None else state.best
+    kept = state.judged if state.best is None else state.best
     curves = np.array(watch.history).reshape(-1, 2, n_replicas)
     return Trained(
         params={name: np.array(a) for name, a in fetch(kept).items()},

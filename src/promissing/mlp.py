@@ -45,6 +45,7 @@ class _NanMLP(NanEstimator):
     compensation: str
     _network_type = MLP
     _has_empty_row = True
+    _augments_by_gaps = True
 
     def __init__(
         self,
@@ -191,14 +192,15 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         proved themselves. 0 does without gates, and "auto" then without fine bins.
     n_members : int or "auto", default="auto"
         Networks in the ensemble, trained at once from different starts; predictions are averaged.
-        "auto" is 12, and 8 for more than 5,000 rows.
+        "auto" is 12, and 8 for more than 5,000 rows; who goes on with a model has as many as it
+        began with.
     augment : bool, float or "auto", default="auto"
         Share of the rows of a batch that get extra gaps while training (True: 0.5, "auto": 0.1).
         Such a row loses each feature with a probability of its own, drawn from U(0, 1), so that the
         network learns to do without. By "auto" the other rows do so too, but only with the features
-        that have gaps anyway, and the less the fewer cells of the table are missing: from a quarter
-        of them on in full. One row in 16 is empty besides and has the prior for its target, and
-        `fit` ends with a small step by which a row of which nothing is known predicts it.
+        that have gaps anyway, and the less the fewer cells of the rows given are missing: from a
+        quarter of them on in full. One row in 16 is empty besides and has the prior for its target,
+        and `fit` ends with a small step by which a row of which nothing is known predicts it.
     class_weight : dict or "balanced", optional
         Weights of the classes, as elsewhere in scikit-learn.
     min_known : float, default=0
@@ -207,7 +209,8 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         Dropout rate of the hidden layers.
     solver : {"adamw", "adam", "sgd"}, default="adamw"
     alpha : float, default=1
-        Strength of the L2 penalty; of the decoupled weight decay with "adamw".
+        Strength of the decoupled weight decay with "adamw", for which the default is meant; of the
+        L2 penalty, over the sum of weights of a batch, with the others.
     batch_size : int or "auto", default="auto"
         "auto" is 64, from 16,384 rows on 128, from 65,536 on 256; or all rows, if fewer.
     learning_rate : {"cosine", "constant"}, default="cosine"
@@ -222,7 +225,8 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         As in scikit-learn.
     average : bool, default=True
         Whether the weights that are judged after every epoch and kept are an average over the last
-        twentieth of the steps so far. `partial_fit` does not average.
+        twentieth of the steps so far, at most 2,000. Who goes on with a model goes on from these;
+        `partial_fit` does not average.
     early_stopping : bool or "auto", default="auto"
         Set `validation_fraction` of the rows aside, keep the best epoch and stop when the loss on
         them has not improved by `tol` for `n_iter_no_change` epochs. Each member sets its own

@@ -29,7 +29,7 @@ from promissing.tables import TableEncoder
 
 __all__ = ["FORMAT", "load", "save"]
 
-FORMAT = 1  # Raised when a file could no longer be read by older versions.
+FORMAT = 2  # Raised when a file could no longer be read by older versions.
 _KEY = "promissing"
 _HOME = {
     "NanFusionClassifier": "promissing.fusion",

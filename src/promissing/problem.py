@@ -144,8 +144,8 @@ def build(problem: Problem, *, random_state: int | None = 0, **settings: Any) ->
 
     A `NanFusionClassifier` or `NanFusionRegressor` if there are modalities, else a
     `NanMLPClassifier` or `NanMLPRegressor`. The former with `augment` and an ensemble of four that
-    stops early, as the latter does all that of itself; `settings` are other parameters, or other
-    values of these.
+    stops early; the latter are ensembles that make gaps and stop early of themselves. `settings`
+    are other parameters, or other values of these.
     """
     from promissing import fusion, mlp
 

@@ -248,6 +248,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Build the encoder that `get_state` described; parts that do not fit are refused."""
         kinds, groups, maps = meta["kinds"], arrays["groups"], arrays["maps"]
+        if len(maps) == 4:  # Before format 2 nothing was taken off the bins.
+            maps = np.vstack([maps, np.zeros_like(maps[:1])])
+            arrays = {**arrays, "maps": maps}
         features = np.arange(len(kinds))
         fits = (
             groups.ndim == 1

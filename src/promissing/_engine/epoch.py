@@ -81,8 +81,8 @@ class State(NamedTuple):
     best: Any  # The parameters of the lowest validation loss; None without validation.
 
     @property
-    def reached(self) -> Any:
-        """The parameters the replicas have come to."""
+    def judged(self) -> Any:
+        """The parameters that are validated, told and kept."""
         return self.params if self.average is None else self.average[0]
 
 
@@ -175,10 +175,10 @@ def run_epoch(
 
             def validate(i: Any, sums: Any) -> Any:
                 step = lift(partial(_val_step, network, plan, table, i))
-                return step(mine, new.reached, sums)
+                return step(mine, new.judged, sums)
 
             val_loss = _mean(*lax.fori_loop(0, jnp.max(mine.val_steps), validate, (zero, zero)))
-            best = lift(_choose)(val_loss < mine.best_loss, new.reached, old.best)
+            best = lift(_choose)(val_loss < mine.best_loss, new.judged, old.best)
             new = new._replace(best=best)
         # An empty place is R: nothing is written there.
         state = jax.tree.map(lambda a, b: a.at[ids].set(b, mode="drop"), state, new)
@@ -279,11 +279,11 @@ def _batch(table: Table, number: Any, rows: Any) -> tuple[Any, Any, Any]:
 def _lose(plan: Plan, i: Any, mine: Any, law: tuple[str, bool] = ("number", True)) -> Any:
     """Which units (B, U) the rows of step i lose: features, or modalities.
 
-    A share of the rows draws what to lose. The others lose a unit with its own share of u below, if
-    there are such shares. By "number", a row loses each unit with a probability of
+    A share of the rows draws what to lose. By "number", a row loses each unit with a probability of
     its own, u ~ U(0, 1), so that all numbers from 0 to U are equally likely, and all sets of one
     number; by "subset", with probability 1/2, so that all subsets are. The second part of the law
     says whether all of them may go. If not, what is drawn has the same law, given that not all go.
+    The other rows may lose each unit with a share of its own of such a probability u.
     """
     if plan.units is None:
         return None

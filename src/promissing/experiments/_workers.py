@@ -105,9 +105,10 @@ def _elsewhere(
         while under_way:
             done, _ = wait(under_way, return_when=FIRST_COMPLETED)
             under_way -= done
-            hand_out()
             for future in done:
                 yield future.result()
+            with _interrupts_later():
+                hand_out()
     finally:
         if under_way:
             # loky's thread breaks down, and leaves the workers at work, if it is told to stop
