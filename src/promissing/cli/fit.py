@@ -48,7 +48,7 @@ _FEWEST = 50  # With fewer rows all are needed to learn from.
 @click.option(
     "--members",
     type=click.IntRange(min=1),
-    help="Networks in the ensemble.  [default: 12, from 5,000 rows on 8, with modalities 4]",
+    help="Networks in the ensemble.  [default: 12, above 5,000 rows 8, with modalities 4]",
 )
 @click.option(
     "--augment/--no-augment",
