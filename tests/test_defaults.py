@@ -79,11 +79,11 @@ def test_rows_are_set_aside_from_a_hundred_on():
 
 
 def test_auto_makes_more_gaps_where_there_are_gaps():
-    gaps = np.array([0.0, 0.1, 0.2])
-    np.testing.assert_allclose(_automatic.augment_others("auto", gaps), [0, 0.4, 0.4])
-    np.testing.assert_array_equal(_automatic.augment_others("auto", 5 * gaps), [0, 1, 1])
-    assert _automatic.augment_others("auto", 0 * gaps) is None
-    assert _automatic.augment_others("auto", np.full(2, np.nan)) is None
+    gaps = np.array([0.0, 0.15, 0.3])
+    np.testing.assert_allclose(_automatic.augment_others("auto", gaps), [0, 0.2, 0.2])
+    np.testing.assert_array_equal(_automatic.augment_others("auto", 2 * gaps), [0, 1, 1])
+    for few in (0 * gaps, gaps / 2, np.full(2, np.nan)):
+        assert _automatic.augment_others("auto", few) is None
     for asked, share in ((True, 0.5), (False, 0.0), (0.3, 0.3), (1, 1.0), ("auto", 0.1)):
         assert _automatic.augment(asked) == share
         assert asked == "auto" or _automatic.augment_others(asked, gaps) is None
@@ -91,11 +91,13 @@ def test_auto_makes_more_gaps_where_there_are_gaps():
 
 def test_auto_counts_gaps_by_feature_and_leaves_out_what_was_never_observed():
     X, y = labels("binary")
-    X[:, 3], X[:, 1] = np.nan, np.arange(len(X))
+    X[:90, 0] = X[:, 3] = np.nan
+    X[:, 1] = np.arange(len(X))
     model = NanMLPClassifier(n_members=1, max_iter=1, random_state=0).fit(X, y)
     given = model._augmentation(model.encoder_.transform(X))
     shares = np.isnan(X[:, [0, 2]]).mean(axis=0)
-    expected = shares.sum() / 3 / 0.25  # Of three features; the fourth has nothing to lose.
+    expected = 8 * shares.sum() / 3 - 1  # Of three features; the fourth has nothing to lose.
+    assert 0 < expected < 1
     np.testing.assert_allclose(given["augment_others"], [expected, 0, expected, 0])
     assert given["units"] == model.encoder_.groups_.tolist()
 

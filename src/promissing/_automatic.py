@@ -18,7 +18,7 @@ FEWEST_STEPS = 300
 HELD_OUT_FROM = 100
 EMPTY = 16  # One of so many rows to learn from is empty.
 AUGMENT, AUGMENT_IF_TRUE = 0.1, 0.5
-MANY_GAPS = 0.25  # Of all cells: from here on the gaps that are made besides are no longer fewer.
+FEW_GAPS, MANY_GAPS = 1 / 8, 1 / 4  # Of all cells: between them more and more are made besides.
 
 
 def members(asked: int | str, n: int) -> int:
@@ -57,9 +57,11 @@ def augment_others(asked: bool | float | str, gaps: NDArray[Any]) -> NDArray[Any
     """How readily the other rows lose each feature, given the shares of gaps in them.
 
     A table with many gaps is given more where they are: the network then never sees the same row
-    twice, and what it learns of one feature does not lean on another that may be missing. A
-    feature of which the share is NaN has nothing to lose.
+    twice, and what it learns of one feature does not lean on another that may be missing. Where
+    gaps are few they may well tell something, which those by chance would drown. A feature of which
+    the share is NaN has nothing to lose.
     """
-    if asked != "auto" or not (gaps > 0).any():
+    if asked != "auto" or np.isnan(gaps).all():
         return None
-    return np.where(gaps > 0, min(1.0, np.nanmean(gaps) / MANY_GAPS), 0.0)
+    share = np.clip((np.nanmean(gaps) - FEW_GAPS) / (MANY_GAPS - FEW_GAPS), 0.0, 1.0)
+    return np.where(gaps > 0, share, 0.0) if share > 0 else None

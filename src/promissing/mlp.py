@@ -198,9 +198,10 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         Share of the rows of a batch that get extra gaps while training (True: 0.5, "auto": 0.1).
         Such a row loses each feature with a probability of its own, drawn from U(0, 1), so that the
         network learns to do without. By "auto" the other rows do so too, but only with the features
-        that have gaps anyway, and the less the fewer cells of the rows given are missing: from a
-        quarter of them on in full. One row in 16 is empty besides and has the prior for its target,
-        and `fit` ends with a small step by which a row of which nothing is known predicts it.
+        that have gaps anyway, and where gaps are many: if more than an eighth of the cells are
+        missing, and from a quarter of them on in full. One row in 16 is empty besides and has the
+        prior for its target, and `fit` ends with a small step by which a row of which nothing is
+        known predicts it.
     class_weight : dict or "balanced", optional
         Weights of the classes, as elsewhere in scikit-learn.
     min_known : float, default=0
