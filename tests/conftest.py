@@ -7,6 +7,10 @@ import tempfile
 
 # Before JAX is imported: two processes share two cores, and threads for both in each only disturb.
 os.environ.setdefault("NPROC", "1")
+# Before PyTorch and TensorFlow are: some virtual machines announce AMX and do not run it, and a
+# product of bfloat16 is then an illegal instruction. What oneDNN takes instead gives the same.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 # What one process has compiled no other compiles again: not the other of xdist, which inherits
 # this, and none that a test starts.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
