@@ -379,6 +379,14 @@ def test_bad_input(call, message):
         call(classifier(max_iter=2))
 
 
+@pytest.mark.parametrize(
+    "text", [np.array(list("ab" * 10)), pd.Series(list("ab" * 10)), ["a"] * 20]
+)
+def test_a_regressor_refuses_text_for_a_target(text):
+    with pytest.raises(ValueError, match="`y` must hold numbers: could not convert .*'a'"):
+        regressor(max_iter=2).fit(X, text)
+
+
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
     model = classifier((8,), max_iter=3, random_state=0).fit(X, Y)
     before = model.predict_proba(X)

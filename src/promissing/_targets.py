@@ -161,13 +161,14 @@ def check_numbers(y: Any, estimator: Any) -> NDArray[np.float64]:
     """Targets (n,) or (n, k) as float64; NaN, inf and text are refused."""
     try:
         y = _check_y(y, multi_output=True, y_numeric=True, estimator=estimator)
+        y = np.asarray(y, np.float64)  # scikit-learn leaves an array of text as it is.
     except ValueError as error:
         if "could not convert" not in str(error):
             raise
         raise ValueError(f"`y` must hold numbers: {error}.") from None
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
-    return np.asarray(y, np.float64)
+    return np.asarray(y)
 
 
 def make_classes(
