@@ -9,7 +9,8 @@ as it is, with 25 and 50 % of all cells missing, and with half and nine tenths o
 informative column missing by MCAR, MAR and MNAR. All methods see the same gaps and folds. Scores
 are AUC or R2; a tie is a difference of less than 0.001, and ranks take no notice of ties.
 Resumable: the results are those of the experiment runner. `ours:name=value+name=value` is our
-default with some parameters changed.
+default with some parameters changed. Where only ours has changed, `--methods ours --beside EARLIER`
+takes what others scored, on the same gaps and folds, from an earlier record.
 
 The default was chosen on every second table in alphabetical order, and is judged by the others,
 which come first. Seconds are shown where one model is trained at a time (`--jobs 1`); on many rows:
@@ -68,6 +69,7 @@ NAMES = {"ours": "promissing", "hgb": "HGB", "lightgbm": "LightGBM", "xgboost": 
          "sklearn-mlp-mean+indicator": "MLP, mean + indicator",
          "mean+indicator": "our net, mean + indicator"}  # fmt: skip
 LEAST_ROWS, TIE, FAR, RESAMPLES = 500, 0.001, 0.02, 2000
+CASES = {"score": "scores.csv", "log_loss": "log_losses.csv"}
 TASKS = {"binary": "classification", "regression": "regression"}
 
 
@@ -174,17 +176,19 @@ def score(
     return Outcome(rows)
 
 
-def report(out: Path, half_of: dict[str, str], *, alone: bool) -> None:
+def report(out: Path, half_of: dict[str, str], *, alone: bool, earlier: Path | None) -> None:
     """Ranks, differences, wins and seconds, on the reporting half and on the other."""
     results = read(out / "results.sqlite")
+    # Before anything is written: `earlier` may be `out` itself.
+    known = {metric: beside(compared(results, metric), earlier, metric) for metric in CASES}
     classification = set(results[results["metric"] == "log_loss"]["dataset"])
     texts = []
     for half in ("report", "choose"):
-        mine = results[[half_of.get(name) == half for name in results["dataset"]]]
-        if mine.empty:
-            continue
         title = {"report": "The reporting half", "choose": "The half the default was chosen on"}
-        wide = compared(mine, "score")
+        wide, losses = (
+            known[metric][[half_of.get(name) == half for name, _ in known[metric].index]]
+            for metric in CASES
+        )
         if wide.empty:
             continue
         n_tables = wide.index.get_level_values("dataset").nunique()
@@ -193,14 +197,14 @@ def report(out: Path, half_of: dict[str, str], *, alone: bool) -> None:
         write(out / f"summary_{half}.csv", frame.to_csv(index=False, float_format="%.5g"))
         texts.append(_as_markdown(frame))
         draw(frame, out, half)
-        losses = -compared(mine, "log_loss")
-        if len(losses):
-            losses = summarise(losses, classification)
+        if len(losses) and set(losses) == set(wide):  # An earlier record may lack them.
+            losses = summarise(-losses, classification)
             write(out / f"log_loss_{half}.csv", losses.to_csv(index=False, float_format="%.5g"))
             texts.append("Log loss, classification only:\n\n" + _as_markdown(losses))
-    wide = compared(results, "score")
-    write(out / "scores.csv", wide.reset_index().to_csv(index=False, float_format="%.5f"))
-    texts += behind(wide, half_of)
+    for metric, name in CASES.items():
+        cases = known[metric].reset_index()
+        write(out / name, cases.to_csv(index=False, float_format="%.5f"))
+    texts += behind(known["score"], half_of)
     if alone:  # Beside others on the same cores, trees have threads and we have none.
         took = seconds(results)
         write(out / "seconds.csv", took.to_csv(index=False, float_format="%.4g"))
@@ -217,6 +221,14 @@ def compared(results: pd.DataFrame, metric: str) -> pd.DataFrame:
         index=[*case, "repetition", "fold"], columns="strategy", values="value"
     ).dropna()
     return wide.groupby(level=case).mean()
+
+
+def beside(wide: pd.DataFrame, earlier: Path | None, metric: str) -> pd.DataFrame:
+    """What was scored, and what the methods not among it scored in an earlier record."""
+    if earlier is None or not (path := earlier / CASES[metric]).exists():
+        return wide
+    others = pd.read_csv(path).set_index(wide.index.names)
+    return wide.join(others[[name for name in others if name not in wide]], how="inner")
 
 
 def behind(wide: pd.DataFrame, half_of: dict[str, str]) -> list[str]:
@@ -324,6 +336,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="a handful of tables, 4,000 rows")
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--beside", type=Path, help="an earlier record, for methods not run now")
     parser.add_argument("--folds", type=int, default=2, choices=(1, 2), help="how many to score")
     parser.add_argument("--large", action="store_true", help="seconds: large tables, all rows")
     parser.add_argument("--jobs", type=int, default=1, help="1 by default: seconds then compare")
@@ -359,7 +372,7 @@ def main() -> None:
                   resume=asked.resume, jobs=asked.jobs)  # fmt: skip
     for name, reason in {**summary.skipped, **summary.failed}.items():
         print(f"{name}: {reason}")
-    report(asked.out, half_of, alone=asked.jobs == 1)
+    report(asked.out, half_of, alone=asked.jobs == 1, earlier=asked.beside)
     describe(asked.out, shlex.join(["python", *sys.argv]).replace(asked.data, "DIR"))
     print(f"{summary.n_done_now} batches in {summary.seconds:.0f} s; see {asked.out}/summary.md")
 
