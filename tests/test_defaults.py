@@ -1,13 +1,14 @@
 """The default recipe: what "auto" means, gates, and that ignorance is the prior."""
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
 from plain import classifier, regressor
 from sklearn.metrics import roc_auc_score
 
-from promissing import NanMLPClassifier, NanMLPRegressor, _automatic, _fitting
+from promissing import NanMLPClassifier, NanMLPRegressor, _automatic, _fitting, _training
 from promissing._networks import evaluate, evaluate_members, stack
 from promissing._networks.fusion import Fusion
 from promissing._networks.mlp import MLP
@@ -79,27 +80,66 @@ def test_rows_are_set_aside_from_a_hundred_on():
 
 
 def test_auto_makes_more_gaps_where_there_are_gaps():
-    gaps = np.array([0.0, 0.15, 0.3])
-    np.testing.assert_allclose(_automatic.augment_others("auto", gaps), [0, 0.2, 0.2])
-    np.testing.assert_array_equal(_automatic.augment_others("auto", 2 * gaps), [0, 1, 1])
+    gaps = np.array([0.0, 0.2, 0.25])
+    np.testing.assert_allclose(_automatic.augment_others("auto", gaps), [0, 0.1, 0.1])
+    np.testing.assert_array_equal(_automatic.augment_others("auto", gaps[1:] + 0.1), [0.5, 0.5])
     for few in (0 * gaps, gaps / 2, np.full(2, np.nan)):
         assert _automatic.augment_others("auto", few) is None
-    for asked, share in ((True, 0.5), (False, 0.0), (0.3, 0.3), (1, 1.0), ("auto", 0.1)):
-        assert _automatic.augment(asked) == share
-        assert asked == "auto" or _automatic.augment_others(asked, gaps) is None
+    for asked, share in ((True, 0.5), (False, 0.0), (0.3, 0.3), (1, 1.0)):
+        assert {_automatic.augment(asked, squared=squared) for squared in (True, False)} == {share}
+        assert _automatic.augment_others(asked, gaps + 0.25) is None
+
+
+def test_gaps_of_a_single_column_are_not_many():
+    for n_features in (2, 4, 20):
+        gaps = np.r_[0.99, np.zeros(n_features - 1)]
+        assert _automatic.augment_others("auto", gaps) is None
+
+
+def test_regression_by_default_loses_less():
+    X, y = data(100, noise=0)
+    told = {}
+    for model in (NanMLPClassifier, NanMLPRegressor):
+        with mock.patch("promissing._training.train", wraps=_training.train) as train:
+            model(n_members=1, max_iter=1, random_state=0).fit(X, y)
+        told[model] = train.call_args.kwargs["augment"]
+    assert told == {NanMLPClassifier: 0.1, NanMLPRegressor: 0.02}
 
 
 def test_auto_counts_gaps_by_feature_and_leaves_out_what_was_never_observed():
     X, y = labels("binary")
-    X[:90, 0] = X[:, 3] = np.nan
+    X[:90, 0] = X[:90, 2] = X[:, 3] = np.nan
     X[:, 1] = np.arange(len(X))
     model = NanMLPClassifier(n_members=1, max_iter=1, random_state=0).fit(X, y)
-    given = model._augmentation(model.encoder_.transform(X))
-    shares = np.isnan(X[:, [0, 2]]).mean(axis=0)
-    expected = 8 * shares.sum() / 3 - 1  # Of three features; the fourth has nothing to lose.
-    assert 0 < expected < 1
+    given = model._augmentation(model._gaps(model.encoder_.transform(X)))
+    assert (np.isnan(X[:, [0, 2]]).mean(axis=0) > 0.25).all()
+    expected = 0.5 / 3  # Two quarters of three features; the fourth has nothing to lose.
     np.testing.assert_allclose(given["augment_others"], [expected, 0, expected, 0])
     assert given["units"] == model.encoder_.groups_.tolist()
+
+
+def test_compensations_learn_by_how_rare_a_gap_is():
+    gaps = np.array([0.0, 0.5, 0.1, 1e-6, np.nan])
+    np.testing.assert_allclose(
+        _automatic.compensation_rates(2.0, gaps), [1, 4, 2 / 0.3, 2 / 0.05, 1]
+    )
+    np.testing.assert_array_equal(_automatic.compensation_rates(0.0, gaps), 1.0)
+    assert not PLAIN["compensation_rate"]
+
+
+def test_what_rare_gaps_tell_is_learnt():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 30))
+    lost = rng.random(X.shape) < 0.05
+    y = lost[:, :10].any(axis=1).astype(int)
+    X[lost] = np.nan
+    found = {}
+    for rate in (0.0, 2.0):
+        model = NanMLPClassifier(
+            compensation_rate=rate, n_members=2, max_iter=6, augment=False, random_state=0
+        ).fit(X[:400], y[:400])
+        found[rate] = roc_auc_score(y[400:], model.predict_proba(X[400:])[:, 1])
+    assert found[2.0] > found[0.0] + 0.1, found
 
 
 def test_averages_are_of_fit_alone():

@@ -287,6 +287,34 @@ def test_weights_equal_repetition():
     np.testing.assert_allclose(weighted.train_loss, repeated.train_loss, rtol=1e-4)
 
 
+def test_rates_make_some_parameters_learn_faster_and_leave_decay_alone():
+    X, y = table()
+    net = MLP(4, 1, "log", (3,), compensation="feature")
+    start = stack([net.init(np.random.default_rng(0))])
+    one = {"start": start, "max_epochs": 1, "batch_size": 60}
+
+    def moved(**settings):
+        after = run(net, X, y, **one, **settings).params
+        return {name: after[name] - start[name] for name in start}
+
+    plain = moved(solver="sgd", momentum=0.0, learning_rate=0.1)
+    faster = np.array([[1.0], [3.0], [0.0], [10.0]])
+    rated = moved(
+        solver="sgd",
+        momentum=0.0,
+        learning_rate=0.1,
+        rates={"compensation_weight": faster, "bias_1": 2.0},
+    )
+    for name, times in {
+        **dict.fromkeys(start, 1),
+        "compensation_weight": faster,
+        "bias_1": 2,
+    }.items():
+        np.testing.assert_allclose(rated[name], times * plain[name], atol=1e-6)
+    decayed = moved(solver="adamw", learning_rate=0.1, weight_decay=0.5, rates={"kernel_0": 0.0})
+    np.testing.assert_allclose(decayed["kernel_0"], -0.05 * start["kernel_0"], rtol=1e-4)
+
+
 # ----------------------------------------------------------------------------------- replicas
 
 
@@ -297,7 +325,8 @@ def crowd(hidden, n):
     order = [np.split(rng.permutation(60), [rng.integers(40, 51)]) for _ in range(n)]
     parts = {"rows": [o[0] for o in order], "val_rows": [o[1] for o in order]}
     settings = {"batch_size": 60, "max_epochs": 3, "dropout": 0.3, "augment": 0.5, "alpha": 0.01,
-                "average": True, "augment_others": [0, 0, 0.5, 0]}  # fmt: skip
+                "average": True, "augment_others": [0, 0, 0.5, 0],
+                "rates": {"compensation_weight": [[2.0], [1.0], [5.0]]}}  # fmt: skip
     gates = {"gate_rate": 100.0, "fine": (False, False, True, False)}
     net = MLP(4, 1, "log", hidden, compensation="feature", groups=(0, 1, 1, 2), **gates)
     return {"network": net, "X": X, "y": y, "replicas": n, "schedule": "cosine"} | parts | settings

@@ -363,6 +363,7 @@ class Fitting(ABC):
                 self._network.start_at(params, self._target.prior_outputs(self.prior_))
         kind = (self.solver, self.solver == "sgd" and self.momentum > 0)
         opt_state = self._opt_state if kind == self._opt_kind else None
+        gaps = self._gaps(tables[0])
         decoupled = self.solver == "adamw"
         bar = EpochBar(type(self).__name__, epochs) if self.verbose else None
         try:
@@ -385,8 +386,9 @@ class Fitting(ABC):
                 alpha=0.0 if decoupled else self.alpha,
                 weight_decay=self.alpha if decoupled else 0.0,
                 dropout=self.dropout,
-                augment=_automatic.augment(self.augment),
-                **self._augmentation(tables[0]),
+                augment=_automatic.augment(self.augment, squared=self._target.loss == "squared"),
+                **self._augmentation(gaps),
+                rates=self._rates(gaps),
                 average=average,
                 tol=self.tol,
                 n_iter_no_change=patience,
@@ -418,11 +420,19 @@ class Fitting(ABC):
         """Whether nothing known is to mean the prior, by empty rows and a last step."""
         return self._has_empty_row and bool(self.augment)
 
-    def _augmentation(self, table: Array) -> dict[str, Any]:
-        """How augmentation loses things: whole features, never a part of their columns."""
+    def _gaps(self, table: Array) -> Array:
+        """The share of gaps in every feature, NaN for those that were never observed."""
         first = self._first_columns()
         gaps = np.array([np.isnan(table[:, column]).mean() for column in first])
         gaps[~self.encoder_._observed] = np.nan
+        return gaps
+
+    def _rates(self, gaps: Array) -> dict[str, Array] | None:
+        """What learns faster than the rest, by the name of the parameters."""
+        return None
+
+    def _augmentation(self, gaps: Array) -> dict[str, Any]:
+        """How augmentation loses things: whole features, never a part of their columns."""
         return {
             "units": [int(g) for g in self.encoder_.groups_],
             "augment_others": _automatic.augment_others(self.augment, gaps),

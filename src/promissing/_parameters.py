@@ -58,7 +58,7 @@ def check_parameters(estimator: Any) -> None:
     below_one = float(np.nextafter(1.0, 0.0))
     for name in ("learning_rate_init", "epsilon"):
         within(name, least, most, "a positive number")
-    for name in ("alpha", "tol", "n_iter_no_change", "gate_rate"):
+    for name in ("alpha", "tol", "n_iter_no_change", "gate_rate", "compensation_rate"):
         if name in given:
             within(name, 0, np.inf, "a non-negative number")
     for name in ("dropout", "momentum", "beta_1", "beta_2"):

@@ -8,7 +8,7 @@ methods of a comparison are all replicas.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -117,6 +117,7 @@ def train(
     augment_empty: bool = True,
     augment_others: Sequence[float] | None = None,
     units: Sequence[int] | None = None,
+    rates: Mapping[str, Any] | None = None,
     average: bool = False,
     tol: float = 1e-4,
     n_iter_no_change: float = 10,
@@ -169,6 +170,9 @@ def train(
         u ~ U(0, 1) of their own. Only by "number", and where all units may be lost.
     units : sequence of p int, optional
         The unit each column is lost with; by default every column is one.
+    rates : mapping, optional
+        By the name of an array of parameters: how many times as fast it learns, a number or an
+        array of a shape that fits. Weight decay stays as it is.
     average : bool
         Whether a running average of the parameters, over the last twentieth of the steps but no
         more than 2,000, is what is validated, told and returned. Whoever goes on from it, with or
@@ -219,7 +223,10 @@ def train(
         units=tuple(units) if hyper["augment"].any() or "augment_others" in hyper else None,
         shapes=tuple((name, np.shape(a)[1:]) for name, a in params.items()),
         width=0,
+        rates=bool(rates),
     )
+    if rates:
+        table = table._replace(rates=_pack_rates(rates, plan.shapes))
     if plan.units is not None:
         plan = plan._replace(law=(augment_by, bool(augment_empty)))
     longest = max(len(rows) for rows in data.rows)
@@ -318,6 +325,11 @@ def _place(data: Data) -> Table:
         weights=maybe(data.weights, 1),
         mask=maybe(data.mask, 2, np.bool_),
     )
+
+
+def _pack_rates(rates: Mapping[str, Any], shapes: packing.Shapes) -> Any:
+    whole = {name: np.broadcast_to(np.float32(rates.get(name, 1)), shape) for name, shape in shapes}
+    return jax.device_put(packing.pack(whole, shapes, xp=np))
 
 
 def _start_solver(plan: Plan, start: Any, opt_state: list[np.ndarray] | None) -> Any:

@@ -227,7 +227,7 @@ class _NanFusion(NanEstimator):
             number[columns] = i
         return tuple(number[self.encoder_.groups_].tolist())
 
-    def _augmentation(self, table: Array) -> dict[str, Any]:
+    def _augmentation(self, gaps: Array) -> dict[str, Any]:
         """How augmentation loses things: whole modalities."""
         return {
             "units": [max(number, 0) for number in self._network.modalities],

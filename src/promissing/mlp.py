@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from promissing import _core
+from promissing import _automatic, _core
 from promissing._estimator import NanEstimator
 from promissing._networks.mlp import MLP
 from promissing._tasks import NanClassifier, NanRegressor
@@ -22,6 +22,7 @@ Array = NDArray[Any]
 PLAIN: Mapping[str, Any] = MappingProxyType(
     {
         "hidden_layer_sizes": (100,),
+        "compensation_rate": 0.0,
         "gate_rate": 0.0,
         "n_members": 1,
         "augment": False,
@@ -43,6 +44,7 @@ class _NanMLP(NanEstimator):
     """What classifier and regressor share: the network."""
 
     compensation: str
+    compensation_rate: float
     _network_type = MLP
     _has_empty_row = True
     _augments_by_gaps = True
@@ -53,6 +55,7 @@ class _NanMLP(NanEstimator):
         activation: str = "relu",
         *,
         compensation: str = "feature",
+        compensation_rate: float = 2.0,
         gate_rate: float = 100.0,
         n_members: int | str = "auto",
         augment: bool | float | str = "auto",
@@ -87,6 +90,7 @@ class _NanMLP(NanEstimator):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.compensation = compensation
+        self.compensation_rate = compensation_rate
         self.gate_rate = gate_rate
         self.n_members = n_members
         self.augment = augment
@@ -149,6 +153,12 @@ class _NanMLP(NanEstimator):
         if (network.groups, network.fine) != (tuple(self.encoder_.groups_.tolist()), self._fine()):
             raise ValueError("the columns are not those of the network")
 
+    def _rates(self, gaps: Array) -> dict[str, Array] | None:
+        rates = _automatic.compensation_rates(self.compensation_rate, gaps)
+        if self.compensation != "feature" or (rates == 1).all():
+            return None
+        return {"compensation_weight": rates[:, None]}
+
     def _make_network(self, n_outputs: int, loss: str) -> MLP:
         given = self.hidden_layer_sizes
         sizes = np.atleast_1d(np.asarray(given, dtype=object)).tolist()
@@ -185,6 +195,10 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
     compensation : {"none", "shared", "feature"}, default="feature"
         What a neuron adds for what is missing: nothing (PROMISSING), one learned weight times the
         share missing (mPROMISSING), or one learned weight per missing feature.
+    compensation_rate : float, default=2
+        With one compensation per feature, that of a feature with gaps learns this number over the
+        standard deviation of its absence times as fast as a weight: what a rare gap tells is learnt
+        as soon as what a frequent one does. 0 lets it learn as any other weight.
     gate_rate : float, default=100
         The weights of every feature are multiplied with its gate, a number that starts at 1 and
         learns so many times as fast as a weight: what does not matter is soon shut out. The fine
@@ -195,13 +209,14 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         "auto" is 12, and 8 for more than 5,000 rows; who goes on with a model has as many as it
         began with.
     augment : bool, float or "auto", default="auto"
-        Share of the rows of a batch that get extra gaps while training (True: 0.5, "auto": 0.1).
-        Such a row loses each feature with a probability of its own, drawn from U(0, 1), so that the
-        network learns to do without. By "auto" the other rows do so too, but only with the features
-        that have gaps anyway, and where gaps are many: if more than an eighth of the cells are
-        missing, and from a quarter of them on in full. One row in 16 is empty besides and has the
-        prior for its target, and `fit` ends with a small step by which a row of which nothing is
-        known predicts it.
+        Share of the rows of a batch that get extra gaps while training (True: 0.5; "auto": 0.1, for
+        regression 0.02). Such a row loses each feature with a probability of its own, drawn from
+        U(0, 1), so that the network learns to do without. By "auto" the other rows lose some too,
+        with probabilities from U(0, 0.5), but only of the features that have gaps anyway, and where
+        gaps are many: if more than an eighth of the cells are missing, and from a quarter of them
+        on in full, no feature counting for more than that quarter. One row in 16 is empty besides
+        and has the prior for its target, and `fit` ends with a small step by which a row of which
+        nothing is known predicts it.
     class_weight : dict or "balanced", optional
         Weights of the classes, as elsewhere in scikit-learn.
     min_known : float, default=0
@@ -280,6 +295,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         activation: str = "relu",
         *,
         compensation: str = "feature",
+        compensation_rate: float = 2.0,
         gate_rate: float = 100.0,
         n_members: int | str = "auto",
         augment: bool | float | str = "auto",
@@ -316,6 +332,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
             hidden_layer_sizes,
             activation,
             compensation=compensation,
+            compensation_rate=compensation_rate,
             gate_rate=gate_rate,
             n_members=n_members,
             augment=augment,
@@ -359,11 +376,11 @@ class NanMLPRegressor(NanRegressor, _NanMLP):
 
     Parameters
     ----------
-    hidden_layer_sizes, activation, compensation, gate_rate, n_members, augment, min_known, \
-dropout, solver, alpha, batch_size, learning_rate, learning_rate_init, max_iter, shuffle, \
-random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, early_stopping, \
-validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, average, kinds, n_bins, fine_bins, \
-max_categories, unseen
+    hidden_layer_sizes, activation, compensation, compensation_rate, gate_rate, n_members, \
+augment, min_known, dropout, solver, alpha, batch_size, learning_rate, learning_rate_init, \
+max_iter, shuffle, random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, \
+early_stopping, validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, average, kinds, \
+n_bins, fine_bins, max_categories, unseen
         As in `NanMLPClassifier`.
 
     Attributes

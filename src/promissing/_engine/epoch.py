@@ -43,6 +43,7 @@ class Plan(NamedTuple):
     shapes: Shapes
     width: int
     law: tuple[str, bool] = ("number", True)  # See `_lose`.
+    rates: bool = False
 
 
 class Table(NamedTuple):
@@ -52,6 +53,7 @@ class Table(NamedTuple):
     y: Any  # (n, k) or (R, n, k)
     weights: Any  # None, (n,) or (R, n)
     mask: Any  # None or (R, n, p)
+    rates: Any = None  # How many times as fast the parameters learn, as `packing.pack` makes them.
 
 
 class Replicas(NamedTuple):
@@ -120,8 +122,8 @@ def _ceil(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def make_solver(plan: Plan, hyper: dict[str, Any], rate: Any) -> Any:
-    """The solver of optax; all its numbers may be traced."""
+def make_solver(plan: Plan, hyper: dict[str, Any], rate: Any, rates: Any = None) -> Any:
+    """The solver of optax; all its numbers may be traced. `rates` are those of the table."""
     parts = []
     if plan.clip:
         parts.append(optax.clip_by_global_norm(hyper["clip"]))
@@ -129,6 +131,8 @@ def make_solver(plan: Plan, hyper: dict[str, Any], rate: Any) -> Any:
         parts.append(optax.scale_by_adam(hyper["beta_1"], hyper["beta_2"], hyper["epsilon"]))
     elif plan.momentum:
         parts.append(optax.trace(hyper["momentum"], nesterov=plan.nesterov))
+    if plan.rates:
+        parts.append(optax.stateless(lambda step, _: jax.tree.map(jnp.multiply, step, rates)))
     if plan.solver == "adamw":
         mask = coefficients(plan.shapes)
         parts.append(optax.add_decayed_weights(hyper["weight_decay"], mask=mask))
@@ -229,7 +233,8 @@ def _train_step(
     if plan.cosine:
         passed = (clock[0] + i.astype(jnp.float32) / mine.steps) / clock[1]
         rate = rate * 0.5 * (1 + jnp.cos(jnp.pi * passed))
-    updates, new_opt = make_solver(plan, mine.hyper, rate).update(gradient, opt, params)
+    solver = make_solver(plan, mine.hyper, rate, table.rates)
+    updates, new_opt = solver.update(gradient, opt, params)
     new_params = optax.apply_updates(params, updates)
     new = new_params, new_opt, average and _averaged(average, new_params)
     # Adam moves on zero gradients too, and counts the step.
