@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -74,6 +75,7 @@ class Fitting(ABC):
     validation_loss_curve_: list[float]
     _target: Any
     _warned: set[str]
+    _fixed: Mapping[str, Array] = MappingProxyType({})  # Of all members alike, and not trained.
     # Whether an estimator that makes gaps also starts at the prior, is taught it by rows of which
     # nothing is known, and ends there; modalities that vanish teach it well enough.
     _has_empty_row = False
@@ -235,15 +237,17 @@ class Fitting(ABC):
         y = self._check_y(y)
         if resume:
             self._check_unchanged(X)
+            encoded = self._encode(X, np.float32)
         else:
             self.encoder_ = TableEncoder(**self._encoding()).fit(X, sample_weight=weight)
             self._settle(X, resume=False)
-            self._target = self._make_target(y, weight, classes)
+            self._target, self._fixed = self._make_target(y, weight, classes), {}
             self._network = self._make_network(self._target.n_outputs, self._target.loss)
             if isinstance(self._target, Classes):
                 self.classes_ = self._target.labels
             self._begin_anew(_automatic.members(self.n_members, len(y)))
-        encoded = self._encode(X, np.float32)
+            encoded = self._encode(X, np.float32)
+            self._draw_lines(encoded, y, weight)
         if resume:  # What later rows lack has been learnt as well.
             gaps = np.isnan(encoded[:, self._first_columns()]).any(axis=0)
             self.encoder_ = copy(self.encoder_)  # The old one, should this fail, stays as it was.
@@ -261,6 +265,10 @@ class Fitting(ABC):
         When going on, name the parameters that were changed instead.
         """
         return []
+
+    def _draw_lines(self, table: Array, y: Array, weight: Array) -> None:
+        """Settle what straight lines tell of the target, and change network and target for it."""
+        return  # Nothing, unless an estimator knows better.
 
     def _begin_anew(self, n_members: int) -> None:
         """Set what is not part of a model but of working with it."""
@@ -354,7 +362,8 @@ class Fitting(ABC):
         from promissing import _training  # Imports JAX, which prediction does not need.
 
         if resume:
-            params, n_before = self.params_, self.n_iter_
+            params = {n: value for n, value in self.params_.items() if n not in self._fixed}
+            n_before = self.n_iter_
             curves = [*self.loss_curve_], [*self.validation_loss_curve_]
         else:
             params, n_before = stack([self._network.init(rng) for rng in self._rngs]), 0
@@ -389,6 +398,7 @@ class Fitting(ABC):
                 augment=_automatic.augment(self.augment, squared=self._target.loss == "squared"),
                 **self._augmentation(gaps),
                 rates=self._rates(gaps),
+                fixed=self._fixed,
                 average=average,
                 tol=self.tol,
                 n_iter_no_change=patience,
@@ -405,7 +415,7 @@ class Fitting(ABC):
                 "Training diverged: the weights are no longer finite. Lower `learning_rate_init`, "
                 "or look for extreme values in X, y or sample_weight."
             )
-        self.params_ = trained.params
+        self.params_ = trained.params | stack([self._fixed] * len(rows))
         self._opt_state, self._opt_kind = trained.opt_state, kind
         self.loss_curve_, self.validation_loss_curve_ = curves
         self.loss_curve_ += _means(trained.train_loss)

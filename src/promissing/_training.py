@@ -118,6 +118,7 @@ def train(
     augment_others: Sequence[float] | None = None,
     units: Sequence[int] | None = None,
     rates: Mapping[str, Any] | None = None,
+    fixed: Params | None = None,
     average: bool = False,
     tol: float = 1e-4,
     n_iter_no_change: float = 10,
@@ -173,6 +174,8 @@ def train(
     rates : mapping, optional
         By the name of an array of parameters: how many times as fast it learns, a number or an
         array of a shape that fits. Weight decay stays as it is.
+    fixed : dict of arrays, optional
+        Parameters of the network that are the same for all replicas and are not trained.
     average : bool
         Whether a running average of the parameters, over the last twentieth of the steps but no
         more than 2,000, is what is validated, told and returned. Whoever goes on from it, with or
@@ -227,6 +230,8 @@ def train(
     )
     if rates:
         table = table._replace(rates=_pack_rates(rates, plan.shapes))
+    if fixed:
+        table = table._replace(fixed=jax.device_put(dict(fixed)))
     if plan.units is not None:
         plan = plan._replace(law=(augment_by, bool(augment_empty)))
     longest = max(len(rows) for rows in data.rows)

@@ -302,6 +302,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._hot = np.flatnonzero(np.array([kinds[j] == "category" for j in groups]))
         return self
 
+    def _straightest(self) -> tuple[NDArray[np.intp], Float]:
+        """The output columns in which values go on farthest, and units that make them comparable.
+
+        Of a number that is one column, in deviations; of a category they are all.
+        """
+        first = np.searchsorted(self.groups_, self.groups_)
+        reach = self._maps[1] * self._maps[3]
+        farthest = np.array([reach[self.groups_ == j].max() for j in range(self.n_features_in_)])
+        number = np.array([self.kinds_[j] in ("number", "date") for j in self.groups_])
+        columns = np.flatnonzero(~number | (reach == farthest[self.groups_]))
+        return columns, np.where(number, self._maps[1] / self._maps[1, first], 1.0)[columns]
+
     def _key(self, j: int) -> Key:
         """Tell what the user calls column j."""
         return str(self.feature_names_in_[j]) if hasattr(self, "feature_names_in_") else j

@@ -54,6 +54,7 @@ class Table(NamedTuple):
     weights: Any  # None, (n,) or (R, n)
     mask: Any  # None or (R, n, p)
     rates: Any = None  # How many times as fast the parameters learn, as `packing.pack` makes them.
+    fixed: Any = None  # Parameters that are not trained, by name.
 
 
 class Replicas(NamedTuple):
@@ -219,6 +220,7 @@ def _train_step(
 
     def mean_loss(params: Any) -> Any:
         dropout = mine.hyper["dropout"] if plan.dropout else None
+        params = params | (table.fixed or {})
         rows = network.loss(params, x, y, xp=xp, dropout=dropout, uniform=uniform)
         return _mean(jnp.sum(weights * rows), total)
 
@@ -262,7 +264,8 @@ def _val_step(
     sums: Any,
 ) -> Any:
     x, y, weights = _batch(table, mine.number, mine.val_batches[i])
-    rows = network.loss(unpack(params, plan.shapes), x, y, xp=xp)
+    params = unpack(params, plan.shapes) | (table.fixed or {})
+    rows = network.loss(params, x, y, xp=xp)
     return sums[0] + jnp.sum(weights * rows), sums[1] + jnp.sum(weights)
 
 

@@ -67,6 +67,9 @@ class MLP:
     fine : tuple of p bool, optional
         Columns that have a second gate of their feature instead, which starts at a tenth: they are
         there for what is too fine for the others, and matter once they have proved themselves.
+    straight : bool, default=False
+        Whether a linear layer of the same kind, without a bias, leads straight from the columns to
+        the outputs and adds to them. It is not trained with the rest: see `fixed`.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class MLP:
     shares: tuple[float, ...] | None = None
     gate_rate: float = 0.0
     fine: tuple[bool, ...] | None = None
+    straight: bool = False
 
     def __post_init__(self) -> None:
         _core.check_compensation(self.compensation)
@@ -117,6 +121,11 @@ class MLP:
         layout = layout.arrays(np, per_feature=self.compensation == "feature")
         return layout.map(lambda a: a.astype(dtype))
 
+    @property
+    def n_extras(self) -> int:
+        """How many columns `prune` adds."""
+        return self.layout.n_features if self.compensation == "feature" else 1
+
     @cached_property
     def _gates(self) -> tuple[np.ndarray, np.ndarray]:
         """The gate of each column (p,), and where each gate starts."""
@@ -139,14 +148,33 @@ class MLP:
             shapes["compensation_weight"] = (self.layout.n_features, sizes[1])
         if self.gate_rate:
             shapes["gate"] = (len(self._gates[1]),)
+        if self.straight:
+            shapes["straight_kernel"] = (self.n_columns, self.n_outputs)
+            if "compensation_weight" in shapes:
+                lead = shapes["compensation_weight"][:-1]
+                shapes["straight_compensation_weight"] = (*lead, self.n_outputs)
         return shapes
 
+    def straighten(self, weights: np.ndarray) -> dict[str, np.ndarray]:
+        """The parameters of the straight path, given weights (q, k) for what `prune` gives."""
+        kernel, extra = np.split(weights.astype(np.float32), [self.n_columns])
+        fixed = {"straight_kernel": kernel}
+        if self.compensation != "none":
+            per_feature = self.compensation == "feature"
+            fixed["straight_compensation_weight"] = extra if per_feature else extra[0]
+        return fixed
+
     def init(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draw the parameters as scikit-learn does, with a compensation that starts at 0."""
+        """Draw the parameters as scikit-learn does, with a compensation that starts at 0.
+
+        Those of the straight path are not drawn: see `straighten`.
+        """
         params = {}
         factor = 2.0 if self.activation == "logistic" else 6.0
         bound = 0.0
         for name, shape in self.shapes().items():
+            if name.startswith("straight"):
+                continue
             if name in ("compensation_weight", "gate"):
                 params[name] = np.zeros(shape)
                 continue
@@ -157,6 +185,8 @@ class MLP:
 
     def start_at(self, params: dict[str, np.ndarray], outputs: np.ndarray) -> None:
         """Let new parameters give about these outputs, from the first step on."""
+        if self.straight:  # Which gives them already.
+            outputs = np.zeros_like(outputs)
         params[f"bias_{len(self.hidden)}"][:] = np.clip(outputs, -SURE, SURE)
 
     def end_at(
@@ -172,6 +202,9 @@ class MLP:
             return
         weight = params["compensation_weight"].astype(np.float64)
         start = sums = weight.sum(axis=0) if weight.ndim == 2 else weight
+        if self.straight:
+            nothing = np.full((1, self.n_columns), np.nan)
+            outputs = outputs - self._along(params, self.prune(nothing, xp=np), xp=np)[0]
 
         def lacking(sums: np.ndarray) -> np.ndarray:
             lacks = outputs - self._after_first(params, sums, xp=np)
@@ -232,7 +265,15 @@ class MLP:
             # learn to be right on average over what is dropped, not when nothing is.
             blank = xp.all(xp.isnan(x), axis=-1, keepdims=True)
             dropout = xp.where(blank, 0.0, dropout)
-        return self._after_first(params, h, xp=xp, dropout=dropout, uniform=uniform)
+        outputs = self._after_first(params, h, xp=xp, dropout=dropout, uniform=uniform)
+        return outputs + self._along(params, pruned, xp=xp) if self.straight else outputs
+
+    def _along(self, params: Params, pruned: Any, *, xp: Any) -> Any:
+        """What the straight path gives (n, k), given what `prune` gives."""
+        layout = self._single_layout if pruned.dtype == np.float32 else self.layout
+        compensation = params.get("straight_compensation_weight")
+        kernel = params["straight_kernel"]
+        return _core.neurons(pruned, kernel, None, compensation, layout, xp=xp)
 
     def _after_first(
         self,

@@ -1,0 +1,116 @@
+"""Straight lines: what a linear model tells of a target with long tails; a network learns the rest.
+
+Sums and multiples of columns that go on far out are hard for a network of bounded columns and easy
+for a straight line. Where nothing is far out, a network learns them as well as anything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from promissing._columns import NEAR, Float
+
+__all__ = ["Lines", "draw_lines"]
+
+ALPHAS = np.logspace(-1, 6, 15)
+MOST_LEFT = 1 / 3  # Of the variance: if lines leave more, what is left is no easier than the whole.
+FARTHER = 0.01  # Of the variance: what lines have to lose if they end where networks do.
+LEAST = 1e-3  # What is left counts as at least so much of the target's deviation.
+MOST_COLUMNS = 400  # With more columns, lines take longer than the network.
+_BLOCK = 4_096
+
+
+class Lines(NamedTuple):
+    """A linear model of k targets, in units of what it leaves.
+
+    ``y = mean + scale * (pruned @ weights + rest)``; `rest` has a deviation of about 1, and
+    `pruned` is what the network's `prune` makes of a table.
+    """
+
+    weights: Float  # (q, k)
+    mean: Float  # (k,)
+    scale: Float  # (k,)
+
+
+def draw_lines(
+    table: NDArray[Any], y: Float, weight: Float, *, encoder: Any, network: Any, target: Any
+) -> Lines | None:
+    """Lines through the encoded table (n, p) for those of the targets y (n, k) that need them.
+
+    They explain two thirds of the variance, of rows left out one by one: a line that only remembers
+    rows, or is led astray by those far out, does not do. And they explain less if numbers end at
+    three deviations. Any other target has no line and keeps its mean and scale. None if no target
+    has a line.
+    """
+    columns, units = encoder._straightest()
+    gaps = np.isnan(table[:, np.searchsorted(encoder.groups_, np.arange(encoder.n_features_in_))])
+    told, absent = np.zeros(0, int), gaps[:, :0]
+    if network.compensation == "feature":
+        told = np.flatnonzero(gaps.any(axis=0) & ~gaps.all(axis=0))
+        absent = gaps[:, told]
+    elif network.compensation == "shared":
+        told, absent = np.zeros(1, int), gaps.mean(axis=1, keepdims=True)
+    if len(columns) + len(told) > MOST_COLUMNS:
+        return None
+    units = units.astype(table.dtype)
+    Z = np.concatenate(
+        [np.nan_to_num(table[:, columns]) * units, absent], axis=1, dtype=units.dtype
+    )
+    if np.abs(Z).max() <= NEAR:
+        return None
+    y = (y - target.mean) / target.scale  # Their variances are 1, or 0 if they are constant.
+    coefs, intercepts, errors = _ridge(Z, y, weight)
+    good = errors <= MOST_LEFT
+    if good.any():
+        good &= _ridge(np.clip(Z, -NEAR, NEAR), y, weight)[2] >= errors + FARTHER
+    if not good.any():
+        return None
+    left = np.where(good, np.maximum(np.sqrt(errors), LEAST), 1.0)
+    coefs = np.where(good, coefs, 0.0) / left
+    values, meanings = np.split(coefs, [len(columns)])
+    weights = np.zeros((network.n_columns + network.n_extras, network.n_outputs))
+    weights[columns] = values * units[:, None]
+    weights[network.n_columns + told] = meanings
+    if network.compensation == "feature":
+        # Without a feature that never had gaps, a line goes on from its average.
+        owner = encoder.groups_[columns]
+        whole = ~gaps.any(axis=0)[owner]
+        average = np.average(Z[:, : len(columns)], axis=0, weights=weight)[:, None] * values
+        np.add.at(weights, network.n_columns + owner[whole], average[whole])
+    mean = target.mean + target.scale * np.where(good, intercepts, 0.0)
+    return Lines(weights, mean, target.scale * left)
+
+
+def _ridge(Z: NDArray[Any], y: Float, weight: Float) -> tuple[Float, Float, Float]:
+    """Ridge regressions (q, k), their intercepts (k,), and their mean squared errors (k,).
+
+    The errors are of rows left out one by one, and the penalty of each target is the best for them.
+    This is what scikit-learn's RidgeCV finds; it decomposes the whole table for that, where the
+    products of its columns are enough: a tenth of the time for 50,000 x 600.
+    """
+    blocks = [slice(start, start + _BLOCK) for start in range(0, len(Z), _BLOCK)]
+    share = weight / weight.sum()
+    centre, middle = np.sum([share[rows] @ Z[rows] for rows in blocks], axis=0), share @ y
+    y = y - middle
+    products, along = np.zeros((Z.shape[1], Z.shape[1])), np.zeros((Z.shape[1], y.shape[1]))
+    for rows in blocks:
+        z = Z[rows] - centre
+        weighted = weight[rows, None] * z
+        products += z.T @ weighted
+        along += weighted.T @ y[rows]
+    values, turn = np.linalg.eigh(products)
+    damped, along = 1 / (np.maximum(values, 0)[:, None] + ALPHAS), turn.T @ along
+    errors = np.zeros((y.shape[1], len(ALPHAS)))
+    for rows in blocks:
+        z = (Z[rows] - centre) @ turn
+        pull = share[rows, None] + weight[rows, None] * (z**2 @ damped)  # Of a row on its own fit.
+        for k in range(y.shape[1]):
+            left = y[rows, k, None] - z @ (along[:, k, None] * damped)
+            left /= np.maximum(1 - pull, 1e-9)
+            errors[k] += weight[rows] @ left**2
+    best = errors.argmin(axis=1)
+    coefs = turn @ (along * damped[:, best])
+    return coefs, middle - centre @ coefs, errors.min(axis=1) / weight.sum()
