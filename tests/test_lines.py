@@ -24,25 +24,51 @@ def sums(n=300, seed=0):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_ridge_is_that_of_scikit_learn(weighted):
+def test_ridge_is_that_of_scikit_learn(weighted, monkeypatch):
+    monkeypatch.setattr(_lines, "_BLOCK", 64)
     rng = np.random.default_rng(0)
     Z, noise = rng.normal(size=(200, 7)) + 1, rng.normal(size=(200, 2))
-    y = Z[:, :2] + noise * [0.1, 3.0]
     weight = rng.integers(1, 4, 200).astype(float) if weighted else np.ones(200)
-    coefs, intercepts, errors = _lines._ridge(Z, y, weight)
+    y = Z[:, :2] + noise * [0.1, 3.0]
+    y -= np.average(y, axis=0, weights=weight)
+    coefs, centre, errors = _lines._ridge(Z, y, weight)
+    np.testing.assert_allclose(centre, np.average(Z, axis=0, weights=weight))
+    alphas = _lines.PENALTIES * weight.sum()
     for k in range(2):
-        oracle = RidgeCV(alphas=_lines.ALPHAS, scoring="r2").fit(Z, y[:, k], sample_weight=weight)
+        oracle = RidgeCV(alphas=alphas, scoring="r2").fit(Z, y[:, k], sample_weight=weight)
         np.testing.assert_allclose(coefs[:, k], oracle.coef_, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(intercepts[k], oracle.intercept_, rtol=1e-9)
+        np.testing.assert_allclose(-centre @ coefs[:, k], oracle.intercept_, rtol=1e-9)
         variance = np.cov(y[:, k], aweights=weight, ddof=0)
         np.testing.assert_allclose(1 - errors[k] / variance, oracle.best_score_, rtol=1e-9)
+
+
+def test_what_is_missing_has_the_mean_of_its_column():
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(100, 3)) + 1, rng.normal(size=(100, 1))
+    y -= y.mean()
+    Z[:30, 1], Z[:, 2] = np.nan, np.nan
+    filled = Z.copy()
+    filled[:30, 1], filled[:, 2] = np.nanmean(Z[:, 1]), 0.0
+    given = _lines._ridge(Z, y, np.ones(100))
+    for one, other in zip(given, _lines._ridge(filled, y, np.ones(100)), strict=True):
+        np.testing.assert_allclose(one, other)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_lines_do_not_depend_on_the_unit_of_weights(scale):
+    X, y = sums()
+    weight = np.random.default_rng(0).uniform(0.5, 1.5, len(y))
+    one, other = (NanMLPRegressor(**QUICK).fit(X, y, w) for w in (weight, scale * weight))
+    for name, value in one._fixed.items():
+        np.testing.assert_allclose(other._fixed[name], value, rtol=1e-4, atol=1e-5)
 
 
 def test_lines_go_on_where_a_network_would_end():
     X, y = sums()
     far = 5 * X.max(axis=0, keepdims=True)
     model = NanMLPRegressor(**QUICK).fit(X, y)
-    bent = NanMLPRegressor(**QUICK, straight=False).fit(X, y)
+    bent = NanMLPRegressor(n_members=1, random_state=0, straight=False).fit(X, y)
+    assert bent.score(X, y) > 0.9
     wanted = far @ [1.0, 2.0, 3.0, 0.5]
     np.testing.assert_allclose(model.predict(far), wanted, rtol=0.01)
     assert bent.predict(far) < 0.5 * wanted
@@ -106,26 +132,71 @@ def test_the_straight_path_prunes_by_the_formula(compensation):
 
 
 @pytest.mark.parametrize("compensation", ["shared", "feature"])
-def test_nothing_known_is_the_prior_with_lines_too(compensation):
+@pytest.mark.parametrize("telling", [False, True])
+def test_nothing_known_is_the_prior_with_lines_too(compensation, telling):
     X, y = sums()
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.where(X[:, 0] > 1, "a", "b"))
-    frame.loc[::7, "a"] = np.nan
-    model = NanMLPRegressor(**QUICK | {"max_iter": 20}, compensation=compensation).fit(frame, y)
+    rare = np.random.default_rng(1).random(len(y)) < 0.25
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame = frame.assign(
+        kind=np.where(rare, "rare", "often"), flag=rare, day=pd.to_datetime("2024-01-01"), no=None
+    )
+    if telling:  # Gaps that all tell the same, and a lot.
+        frame[list("abcd")] = frame[list("abcd")].where(frame[list("abcd")] > 0.5)
+    frame.loc[5, "a"] = np.nan
+    model = NanMLPRegressor(**QUICK, compensation=compensation).fit(frame, y + 50 * rare)
     assert model._network.straight
     nothing = pd.DataFrame(None, index=[0], columns=frame.columns)
-    np.testing.assert_allclose(model.predict(nothing), model.prior_, rtol=0.01)
+    np.testing.assert_allclose(model.predict(nothing), model.prior_, rtol=1e-3)
+    line = model._network._along(
+        model._fixed,
+        model._network.prune(np.full((1, model.encoder_.n_columns_out_), np.nan), xp=np),
+        xp=np,
+    )
+    start = model._target.decode(line)
+    np.testing.assert_allclose(start, model.prior_, rtol=1e-4)
 
 
-def test_a_missing_feature_without_gaps_in_training_is_an_average_one_on_its_line():
+def test_a_single_gap_tells_lines_nothing():
+    X, y = sums()
+    X[np.argsort(X[:, 2])[-6], 2] = np.nan
+    model = NanMLPRegressor(**QUICK).fit(X, y)
+    np.testing.assert_allclose(model._fixed["straight_compensation_weight"][2], 0, atol=1e-4)
+
+
+def test_a_missing_feature_is_an_average_one_on_its_line():
     X, y = sums()
     kind = np.where(np.random.default_rng(0).random(len(X)) < 0.25, "rare", "often")
     frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=kind)
+    frame.loc[::9, "kind"] = None
     model = NanMLPRegressor(**QUICK).fit(frame, y + 50 * (kind == "rare"))
     kernel, extra = model._fixed["straight_kernel"], model._fixed["straight_compensation_weight"]
     hot = model.encoder_.groups_ == 4
-    shares = [np.mean(kind == "often"), np.mean(kind == "rare")]
+    seen = frame["kind"].dropna()
+    shares = [np.mean(seen == "often"), np.mean(seen == "rare")]
     np.testing.assert_allclose(extra[4], shares @ kernel[hot], rtol=1e-4)
     np.testing.assert_allclose(extra[:4], 0, atol=1e-4)  # Numbers have their mean taken off.
+
+
+def test_a_first_part_of_the_rows_draws_no_lines():
+    X, y = sums()
+    assert not NanMLPRegressor(**QUICK).partial_fit(X, y)._network.straight
+
+
+def test_too_many_columns_draw_no_lines(monkeypatch):
+    X, y = sums()
+    monkeypatch.setattr(_lines, "MOST_COLUMNS", 4)
+    assert NanMLPRegressor(**QUICK).fit(X, y)._network.straight
+    monkeypatch.setattr(_lines, "MOST_COLUMNS", 3)
+    assert not NanMLPRegressor(**QUICK).fit(X, y)._network.straight
+
+
+def test_lines_are_not_taken_back():
+    X, y = sums()
+    model = NanMLPRegressor(**QUICK, warm_start=True).fit(X, y).set_params(straight=False)
+    with pytest.raises(ValueError, match="`straight` was changed since the model was fitted"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="`straight` must be one of"):
+        NanMLPRegressor(straight="no").fit(X, y)
 
 
 def test_a_model_with_lines_is_kept_and_gone_on_with(tmp_path):

@@ -120,6 +120,8 @@ class Fitting(ABC):
         resume = self.warm_start and hasattr(self, "params_")
         with self._all_or_nothing():
             tables, y, weight = self._begin(X, y, sample_weight, resume=resume)
+            if not resume:
+                self._draw_lines(tables[0], y, weight)
             targets = self._target.encode(y)
             weights = self._target.row_weights(y, weight)
             if X_val is None:
@@ -237,7 +239,6 @@ class Fitting(ABC):
         y = self._check_y(y)
         if resume:
             self._check_unchanged(X)
-            encoded = self._encode(X, np.float32)
         else:
             self.encoder_ = TableEncoder(**self._encoding()).fit(X, sample_weight=weight)
             self._settle(X, resume=False)
@@ -246,8 +247,7 @@ class Fitting(ABC):
             if isinstance(self._target, Classes):
                 self.classes_ = self._target.labels
             self._begin_anew(_automatic.members(self.n_members, len(y)))
-            encoded = self._encode(X, np.float32)
-            self._draw_lines(encoded, y, weight)
+        encoded = self._encode(X, np.float32)
         if resume:  # What later rows lack has been learnt as well.
             gaps = np.isnan(encoded[:, self._first_columns()]).any(axis=0)
             self.encoder_ = copy(self.encoder_)  # The old one, should this fail, stays as it was.

@@ -23,6 +23,7 @@ _CHOICES = {
     "resample": (True, False),
     "early_stopping": (True, False, "auto"),
     "average": (True, False),
+    "straight": (True, False),
 }
 
 

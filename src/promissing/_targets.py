@@ -100,7 +100,10 @@ class Classes:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers, which the network sees standardised with weighted mean and deviation."""
+    """Numbers, which the network sees less `mean` and over `scale`.
+
+    These are the weighted mean and deviation, or those of what straight lines leave.
+    """
 
     mean: NDArray[np.float64]
     scale: NDArray[np.float64]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from promissing import _automatic, _core, _lines
 from promissing._estimator import NanEstimator
-from promissing._networks.mlp import MLP
+from promissing._networks.mlp import FIXED, MLP
 from promissing._tasks import NanClassifier, NanRegressor
 
 __all__ = ["PLAIN", "NanMLPClassifier", "NanMLPRegressor"]
@@ -170,7 +170,7 @@ class _NanMLP(NanEstimator):
 
     def _restored(self) -> None:
         network = self._network
-        self._fixed = {n: a[0] for n, a in self.params_.items() if n.startswith("straight")}
+        self._fixed = {n: a[0] for n, a in self.params_.items() if n in FIXED}
         if (network.groups, network.fine) != (tuple(self.encoder_.groups_.tolist()), self._fine()):
             raise ValueError("the columns are not those of the network")
 
@@ -196,7 +196,7 @@ class _NanMLP(NanEstimator):
             groups=groups,
             gate_rate=float(self.gate_rate),
             fine=self._fine(),
-            straight=bool(self._fixed),
+            straight=bool(self._fixed) and self.straight,
         )
 
 
@@ -356,6 +356,7 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
             compensation=compensation,
             compensation_rate=compensation_rate,
             gate_rate=gate_rate,
+            straight=False,
             n_members=n_members,
             augment=augment,
             min_known=min_known,
@@ -394,7 +395,8 @@ class NanMLPRegressor(NanRegressor, _NanMLP):
 
     What is missing is pruned inside the first layer; nothing is imputed. Change one word in code
     that uses `sklearn.neural_network.MLPRegressor`: the parameters have the same names. One target
-    or several; the network sees them standardised, and the losses are in that unit.
+    or several; the network sees them standardised, or what lines leave of them (see `straight`),
+    and the losses are in that unit.
 
     Parameters
     ----------
@@ -403,7 +405,8 @@ class NanMLPRegressor(NanRegressor, _NanMLP):
         left out one by one, and it matters that they go on for what is far out, a linear layer
         leads straight to it, and the network learns what that leaves: sums of columns with long
         tails go on where a network would end. Gaps are pruned there as well. Only where there are
-        bins.
+        bins and at most 400 columns, a category counting for as many as it has values. A first call
+        of `partial_fit` draws none.
     hidden_layer_sizes, activation, compensation, compensation_rate, gate_rate, n_members, \
 augment, min_known, dropout, solver, alpha, batch_size, learning_rate, learning_rate_init, \
 max_iter, shuffle, random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, \

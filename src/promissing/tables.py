@@ -305,13 +305,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _straightest(self) -> tuple[NDArray[np.intp], Float]:
         """The output columns in which values go on farthest, and units that make them comparable.
 
-        Of a number that is one column, in deviations; of a category they are all.
+        Of a number that is one column, in deviations: "far", or the only one. Of a category they
+        are all. Where there are bins.
         """
-        first = np.searchsorted(self.groups_, self.groups_)
-        reach = self._maps[1] * self._maps[3]
-        farthest = np.array([reach[self.groups_ == j].max() for j in range(self.n_features_in_)])
         number = np.array([self.kinds_[j] in ("number", "date") for j in self.groups_])
-        columns = np.flatnonzero(~number | (reach == farthest[self.groups_]))
+        first = np.searchsorted(self.groups_, self.groups_)
+        farthest = first + (np.bincount(self.groups_)[self.groups_] > 1)
+        columns = np.flatnonzero(~number | (np.arange(len(number)) == farthest))
         return columns, np.where(number, self._maps[1] / self._maps[1, first], 1.0)[columns]
 
     def _key(self, j: int) -> Key:

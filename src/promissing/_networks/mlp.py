@@ -14,10 +14,11 @@ from promissing import _core
 from promissing._networks import Params
 from promissing._networks.losses import LOSSES, row_loss
 
-__all__ = ["ACTIVATIONS", "MLP"]
+__all__ = ["ACTIVATIONS", "FIXED", "MLP"]
 
 Uniform = Callable[[tuple[int, ...]], Any]
 
+FIXED = ("straight_kernel", "straight_compensation_weight")  # These are not trained.
 AJAR = 0.1  # Where the gates of fine columns start.
 SURE = 7.0  # How sure, in logits, a new network may be: 1 in 1,000.
 # Newton's method for `end_at`, in units of what goes into a neuron.
@@ -69,7 +70,7 @@ class MLP:
         there for what is too fine for the others, and matter once they have proved themselves.
     straight : bool, default=False
         Whether a linear layer of the same kind, without a bias, leads straight from the columns to
-        the outputs and adds to them. It is not trained with the rest: see `fixed`.
+        the outputs and adds to them. It is not trained with the rest: see `straighten`.
 
     Examples
     --------
@@ -173,7 +174,7 @@ class MLP:
         factor = 2.0 if self.activation == "logistic" else 6.0
         bound = 0.0
         for name, shape in self.shapes().items():
-            if name.startswith("straight"):
+            if name in FIXED:
                 continue
             if name in ("compensation_weight", "gate"):
                 params[name] = np.zeros(shape)
