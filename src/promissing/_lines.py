@@ -81,10 +81,10 @@ def _ridge(Z: NDArray[Any], y: Float, weight: Float) -> tuple[Float, Float, Floa
     """
     blocks = [slice(start, start + _BLOCK) for start in range(0, len(Z), _BLOCK)]
     share = weight / weight.sum()
-    sums, seen = (
-        np.sum([share[rows] @ of(Z[rows]) for rows in blocks], axis=0)
-        for of in (np.nan_to_num, lambda z: ~np.isnan(z))
-    )
+    sums, seen = np.zeros(Z.shape[1]), np.zeros(Z.shape[1])
+    for rows in blocks:
+        sums += share[rows] @ np.nan_to_num(Z[rows])
+        seen += share[rows] @ ~np.isnan(Z[rows])
     centre = sums / np.where(seen > 0, seen, 1.0)
     products, along = np.zeros((Z.shape[1], Z.shape[1])), np.zeros((Z.shape[1], y.shape[1]))
     for rows in blocks:
