@@ -74,10 +74,10 @@ def draw_lines(
 def _ridge(Z: NDArray[Any], y: Float, weight: Float) -> tuple[Float, Float, Float]:
     """Ridge regressions (q, k) of columns Z (n, q) less their means (q,), and squared errors (k,).
 
-    The targets y (n, k) have means of 0, and so has what is missing in Z. The errors are means over
-    rows left out one by one, and the penalty of each target is the best for them. This is what
-    scikit-learn's RidgeCV finds; it decomposes the whole table for that, where the products of its
-    columns are enough, in a tenth of the time.
+    The targets y (n, k) have means of 0; what is missing in Z counts as the mean of its column. The
+    errors are means over rows left out one by one, and the penalty of each target is the best for
+    them. This is what scikit-learn's RidgeCV finds; it decomposes the whole table for that, where
+    the products of its columns are enough, in a tenth of the time.
     """
     blocks = [slice(start, start + _BLOCK) for start in range(0, len(Z), _BLOCK)]
     share = weight / weight.sum()
