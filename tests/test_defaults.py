@@ -24,11 +24,11 @@ from promissing.mlp import PLAIN
             (100, 64, 150),
             (257, 64, 64),
             (5_000, 64, 64),
-            (5_001, 64, 28),
-            (10_000, 64, 28),
+            (5_001, 64, 24),
+            (10_000, 64, 24),
         ),
-        *((16_383, 64, 24), (16_384, 128, 24), (65_535, 128, 12), (65_536, 256, 12)),
-        *((20_000, 128, 20), (40_000, 128, 12), (100_000, 256, 12), (10**7, 256, 12)),
+        *((16_383, 64, 21), (16_384, 128, 21), (65_535, 128, 12), (65_536, 256, 12)),
+        *((20_000, 128, 17), (40_000, 128, 12), (100_000, 256, 12), (10**7, 256, 12)),
     ],
 )
 def test_auto_follows_from_the_number_of_rows(n, batch, epochs):
@@ -39,7 +39,7 @@ def test_auto_follows_from_the_number_of_rows(n, batch, epochs):
 
 
 @pytest.mark.parametrize("held_out", [False, True])
-@pytest.mark.parametrize(("n", "members", "epochs"), [(4_900, 12, 64), (5_200, 8, 28)])
+@pytest.mark.parametrize(("n", "members", "epochs"), [(4_900, 12, 64), (5_200, 8, 24)])
 def test_members_and_epochs_go_by_the_rows_given(n, members, epochs, held_out, monkeypatch):
     """Not by those that are left once some are set aside and empty ones are added."""
     told = []

@@ -256,8 +256,8 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         them; "constant" stops when the training loss no longer falls, as scikit-learn does.
     learning_rate_init : float, default=2e-3
     max_iter : int or "auto", default="auto"
-        The most epochs. "auto" is 64, and 28 for more than 5,000 rows; fewer, but at least 12,
-        where they would go over more than 400,000 rows in all, and more where they would make
+        The most epochs. "auto" is 64, and 24 for more than 5,000 rows; fewer, but at least 12,
+        where they would go over more than 350,000 rows in all, and more where they would make
         fewer than 300 steps.
     shuffle, tol, n_iter_no_change, momentum, nesterovs_momentum, beta_1, beta_2, epsilon
         As in scikit-learn.
