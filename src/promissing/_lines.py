@@ -19,7 +19,7 @@ PENALTIES = np.logspace(-5, 2, 15)  # Beside columns of variance 1.
 MOST_LEFT = 1 / 3  # Of the variance: if lines leave more, what is left is no easier than the whole.
 FARTHER = 0.01  # Of the variance: what lines have to lose if they end where networks do.
 LEAST = 1e-3  # What is left counts as at least so much of the target's deviation.
-MOST_COLUMNS = 400  # With more columns, lines take longer than the network.
+MOST_COLUMNS = 400  # The work grows with their square, to seconds.
 _BLOCK = 4_096
 
 
@@ -77,7 +77,7 @@ def _ridge(Z: NDArray[Any], y: Float, weight: Float) -> tuple[Float, Float, Floa
     The targets y (n, k) have means of 0; what is missing in Z counts as the mean of its column. The
     errors are means over rows left out one by one, and the penalty of each target is the best for
     them. This is what scikit-learn's RidgeCV finds; it decomposes the whole table for that, where
-    the products of its columns are enough, in a tenth of the time.
+    the products of its columns are enough, in a fifth of the time for 20,000 x 200.
     """
     blocks = [slice(start, start + _BLOCK) for start in range(0, len(Z), _BLOCK)]
     share = weight / weight.sum()
