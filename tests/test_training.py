@@ -333,10 +333,12 @@ def crowd(hidden, n):
 
 
 @pytest.mark.parametrize(
-    ("hidden", "n"), [((3,), 64), ((600,), 2)], ids=["side by side", "one by one"]
+    ("hidden", "n", "batch_size"),
+    [((3,), 64, 60), ((3,), 64, 5), ((600,), 2, 60)],
+    ids=["side by side", "unlike numbers of steps", "one by one"],
 )
-def test_a_replica_does_not_depend_on_its_neighbours(hidden, n):
-    everyone = crowd(hidden, n)
+def test_a_replica_does_not_depend_on_its_neighbours(hidden, n, batch_size):
+    everyone = crowd(hidden, n) | {"batch_size": batch_size}
     together = run(**everyone)
     for r in (0, n - 1):
         alone = run(**everyone, pick=slice(r, r + 1))
@@ -607,7 +609,7 @@ def test_numbers_are_arguments_and_compile_nothing(monkeypatch):
     X, y = table()
     for i in range(3):
         run(
-            Counting(4, 1, "log", (3,)), X, y, learning_rate=0.01 * (i + 1), alpha=0.1 * i,
+            Counting(4, 1, "log", (3,)), X, y, learning_rate=0.01 * (i + 1), alpha=0.1 + 0.1 * i,
             beta_1=0.9 - 0.1 * i, dropout=0.1 + 0.1 * i, augment=0.2 + 0.1 * i, max_epochs=1 + i,
         )  # fmt: skip
     assert len(TRACED) == 1
@@ -641,9 +643,26 @@ def averages(weights):
 
 
 def test_the_average_goes_back_no_further_than_2000_steps():
-    (average, steps) = engine_epoch._averaged(({"w": np.float32(0)}, np.float32(10**6)), {"w": 1.0})
-    assert average["w"] == pytest.approx(1 / 2000)
-    assert steps == 10**6 + 1
+    old = {"w": np.float32(0)}, np.float32(10**6)
+    average, seen = engine_epoch._averaged(old, {"w": 1.0}, 60.0)
+    assert average["w"] == pytest.approx(4 / 2000)  # Of every fourth step.
+    assert seen == 10**6 + 1
+    average, seen = engine_epoch._averaged(old, {"w": 1.0}, 0.0)  # A step without rows.
+    assert average["w"] == 0
+    assert seen == 10**6
+
+
+def test_the_average_is_of_every_fourth_step():
+    X, y = table()
+    net = MLP(4, 1, "log", (3,))
+    settings = SGD | {"shuffle": False, "max_epochs": 1, "replicas": 1} | NEVER
+    start = stack([net.init(rng) for rng in generators(1)])
+    # After 1 and after 5 steps of ten rows: the first of an epoch, and four more.
+    after = [run(net, X, y, **settings, rows=[np.arange(10 * k)], batch_size=10) for k in (1, 5)]
+    told = run(net, X, y, **settings, rows=[np.arange(60)], batch_size=10, average=True)
+    for name in start:
+        expected = averages([start[name], *(one.params[name] for one in after)])[-1]
+        np.testing.assert_allclose(told.params[name], expected, atol=1e-6)
 
 
 def test_the_average_is_what_is_told_and_kept():

@@ -158,11 +158,13 @@ def is_per_feature(compensation_weight: "Any") -> bool:
     return compensation_weight is not None and len(compensation_weight.shape) == 2
 
 
-def prune(x: "Any", layout: "Any", *, xp: "Any", per_feature: bool = False) -> "Any":
+def prune(
+    x: "Any", layout: "Any", *, xp: "Any", per_feature: bool = False, absent: "Any" = None
+) -> "Any":
     """[x0, rho] of shape (..., p + 1), or [x0, absent] of shape (..., p + F) if `per_feature`.
 
     `absent` is 0 or 1 where the columns of a feature go missing together, as they do when they
-    encode one value, and the missing part of them otherwise.
+    encode one value, and the missing part of them otherwise. Whoever knows it hands it over.
     """
     missing = xp.isnan(x)
     # `where(missing, 0, x)` says the same and is 4 to 7 times slower in eager torch. The infinities
@@ -170,8 +172,8 @@ def prune(x: "Any", layout: "Any", *, xp: "Any", per_feature: bool = False) -> "
     x0 = xp.nan_to_num(x, nan=0.0, posinf=INF, neginf=-INF)
     one = xp.ones_like(x[..., :1])  # Carries the dtype of x: no namespace shares a way to cast.
     if per_feature:
-        extra = xp.multiply(missing, one)
-        if layout.membership is not None:
+        extra = xp.multiply(missing if absent is None else absent, one)
+        if absent is None and layout.membership is not None:
             extra = xp.matmul(extra, layout.membership)
     elif layout.column_shares is not None:
         extra = xp.sum(xp.multiply(missing, layout.column_shares), axis=-1, keepdims=True)

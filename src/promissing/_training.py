@@ -221,6 +221,7 @@ def train(
         momentum=solver == "sgd" and bool(hyper["momentum"].any()),
         nesterov=nesterov,
         clip=clip is not None,
+        penalty=bool(hyper["alpha"].any()),
         cosine=schedule == "cosine",
         dropout=bool(hyper["dropout"].any()),
         units=tuple(units) if hyper["augment"].any() or "augment_others" in hyper else None,

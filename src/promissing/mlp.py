@@ -137,7 +137,7 @@ class _NanMLP(NanEstimator):
         members = []
         for m in range(self.n_members_):
             params = {name: value[m] for name, value in self.params_.items()}
-            members.append(_core.neutralizers(*self._network.first_layer(params), xp=np))
+            members.append(self._network.neutralizers(params))
         u, encoder = np.stack(members), self.encoder_
         return {
             encoder._key(j): u[:, :, encoder.groups_ == j] for j in range(encoder.n_features_in_)

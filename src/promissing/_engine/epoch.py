@@ -26,8 +26,9 @@ __all__ = ["Plan", "Replicas", "State", "Table", "make_solver", "next_width", "r
 
 
 # How far the average of the parameters goes back: over one in RECENT of all steps so far, so that
-# the start is soon forgotten, and over no more than LONGEST.
-RECENT, LONGEST = 20, 2000
+# the start is soon forgotten, and over no more than LONGEST. It is of every EACH-th step: those
+# between them are much like them, and it takes a tenth of a step.
+RECENT, LONGEST, EACH = 20, 2000, 4
 
 
 class Plan(NamedTuple):
@@ -37,6 +38,7 @@ class Plan(NamedTuple):
     momentum: bool
     nesterov: bool
     clip: bool
+    penalty: bool
     cosine: bool
     dropout: bool
     units: tuple[int, ...] | None
@@ -214,7 +216,7 @@ def _train_step(
     params, opt, average, sums, lost = carry
     x, y, weights = _batch(table, mine.number, mine.batches[i])
     if plan.units is not None:
-        x = jnp.where(lost[:, np.array(plan.units)], jnp.nan, x)
+        x = jnp.where(lost, jnp.nan, x)
     uniform = Uniform(mine.key, i)
     total = jnp.sum(weights)
 
@@ -227,30 +229,37 @@ def _train_step(
     # By the arrays: by the packed vectors, the gradient would be a sum of padded ones.
     loss, gradient = jax.value_and_grad(mean_loss)(unpack(params, plan.shapes))
     gradient = pack(gradient, plan.shapes, xp=jnp)
-    penalty = _mean(mine.hyper["alpha"], total)
-    for home, penalised in coefficients(plan.shapes).items():
-        if penalised:
-            gradient[home] += penalty * params[home]
+    if plan.penalty:
+        penalty = _mean(mine.hyper["alpha"], total)
+        for home, penalised in coefficients(plan.shapes).items():
+            if penalised:
+                gradient[home] += penalty * params[home]
     rate = mine.hyper["learning_rate"]
     if plan.cosine:
         passed = (clock[0] + i.astype(jnp.float32) / mine.steps) / clock[1]
         rate = rate * 0.5 * (1 + jnp.cos(jnp.pi * passed))
     solver = make_solver(plan, mine.hyper, rate, table.rates)
-    updates, new_opt = solver.update(gradient, opt, params)
-    new_params = optax.apply_updates(params, updates)
-    new = new_params, new_opt, average and _averaged(average, new_params)
-    # Adam moves on zero gradients too, and counts the step.
-    params, opt, average = _choose(total > 0, new, (params, opt, average))
+
+    def update(gradient: Any, params: Any, opt: Any) -> Any:
+        updates, opt = solver.update(gradient, opt, params)
+        return optax.apply_updates(params, updates), opt
+
+    # Adam moves on zero gradients too, and counts the step. `cond` and not `where`: as one program
+    # with the rest of the step, XLA would copy all parameters before it changes them.
+    params, opt = lax.cond(total > 0, update, lambda *old: old[1:], gradient, params, opt)
+    if average is not None:
+        average = lax.cond(i % EACH == 0, _averaged, lambda *old: old[0], average, params, total)
     # The gaps are drawn a step ahead: as part of the state they are computed once, and not again
     # wherever x is used.
     lost = _lose(plan, i + 1, mine, law=plan.law)
     return params, opt, average, (sums[0] + loss * total, sums[1] + total), lost
 
 
-def _averaged(old: Any, params: Any) -> Any:
-    """The average of the parameters with those of one more step, and the number of steps."""
-    average, steps = old[0], old[1] + 1
-    share = jnp.maximum(1 / LONGEST, 1 / (1 + steps / RECENT))
+def _averaged(old: Any, params: Any, total: Any) -> Any:
+    """The average with the parameters of one more step, if it had rows, and how many it is of."""
+    average, steps = old[0], old[1] + (total > 0)
+    share = jnp.maximum(EACH / LONGEST, 1 / (1 + steps / RECENT))
+    share = jnp.where(total > 0, share, 0.0)
     return jax.tree.map(lambda a, b: a + share * (b - a), average, params), steps
 
 
@@ -285,25 +294,27 @@ def _batch(table: Table, number: Any, rows: Any) -> tuple[Any, Any, Any]:
 
 
 def _lose(plan: Plan, i: Any, mine: Any, law: tuple[str, bool] = ("number", True)) -> Any:
-    """Which units (B, U) the rows of step i lose: features, or modalities.
+    """Which columns (B, p) the rows of step i lose, with the units they belong to.
 
-    A share of the rows draws what to lose. By "number", a row loses each unit with a probability of
-    its own, u ~ U(0, 1), so that all numbers from 0 to U are equally likely, and all sets of one
-    number; by "subset", with probability 1/2, so that all subsets are. The second part of the law
-    says whether all of them may go. If not, what is drawn has the same law, given that not all go.
-    The other rows may lose each unit with a share of its own of such a probability u.
+    Units are features, or modalities. A share of the rows draws what to lose. By "number", a row
+    loses each unit with a probability of its own, u ~ U(0, 1), so that all numbers from 0 to U are
+    equally likely, and all sets of one number; by "subset", with probability 1/2, so that all
+    subsets are. The second part of the law says whether all of them may go. If not, what is drawn
+    has the same law, given that not all go. The other rows may lose each unit with a share of its
+    own of such a probability u.
     """
     if plan.units is None:
         return None
     by, all_may_go = law
-    n, n_units = mine.batches.shape[-1], max(plan.units) + 1
+    n, n_units, units = mine.batches.shape[-1], max(plan.units) + 1, np.array(plan.units, np.uint32)
     uniform = Uniform(~mine.key, i)  # Other numbers than those of dropout.
     chosen = uniform((n, 1)) < mine.hyper["augment"]
-    draws = uniform((n, n_units))
+    # The columns of a unit draw the same number. To draw one for each unit and hand it to them
+    # would take as long as a layer of the network.
+    draws = uniform((n, n_units), at=units)
     u = uniform((n, 1)) if by == "number" else jnp.float32(0.5)
     lost = draws < u
     if not all_may_go:
-        units = jnp.arange(n_units)
         if by == "number":
             # One unit at random is not at stake: 0 to U - 1 of the others, equally often.
             lost &= units != jnp.floor(uniform((n, 1)) * n_units)
@@ -314,7 +325,7 @@ def _lose(plan: Plan, i: Any, mine: Any, law: tuple[str, bool] = ("number", True
             lost = (units < first) | (lost & (units > first))
     if (others := mine.hyper.get("augment_others")) is None:
         return chosen & lost
-    return jnp.where(chosen, lost, draws < others * u)
+    return jnp.where(chosen, lost, draws < others[units] * u)
 
 
 def _mean(total: Any, weight: Any) -> Any:

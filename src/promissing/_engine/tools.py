@@ -23,9 +23,14 @@ class Uniform:
     def __init__(self, key: Any, step: Any) -> None:
         self.key, self.calls = _mix(_mix(key) + step.astype(jnp.uint32)), 0
 
-    def __call__(self, shape: tuple[int, ...]) -> Any:
+    def __call__(self, shape: tuple[int, ...], at: np.ndarray | None = None) -> Any:
+        """Numbers of this shape, or of these places of its last axis, which may be repeated."""
         self.calls += 1
-        counter = lax.iota(jnp.uint32, prod(shape)).reshape(shape)
+        if at is None:
+            counter = lax.iota(jnp.uint32, prod(shape)).reshape(shape)
+        else:
+            rows = lax.iota(jnp.uint32, prod(shape[:-1])).reshape(*shape[:-1], 1)
+            counter = rows * np.uint32(shape[-1]) + at
         bits = _mix(_mix(counter) ^ _mix(self.key + np.uint32(self.calls)))
         return (bits >> 8).astype(jnp.float32) * np.float32(2**-24)
 

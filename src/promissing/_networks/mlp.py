@@ -61,7 +61,7 @@ class MLP:
     activation : {"identity", "logistic", "tanh", "relu", "gelu", "silu"}, default="relu"
     compensation : {"none", "shared", "feature"}, default="none"
     groups, shares : tuple, optional
-        See `promissing._core.Layout`.
+        See `promissing._core.Layout`. The columns of a feature go missing together.
     gate_rate : float, default=0
         If positive, the weights of every feature are multiplied with its gate: one number, which
         starts at 1 and learns so many times as fast as a weight.
@@ -118,9 +118,18 @@ class MLP:
         return self._layout(np.float32)
 
     def _layout(self, dtype: Any) -> _core.Layout:
-        layout = _core.Layout(self.n_columns, self.groups, self.shares)
-        layout = layout.arrays(np, per_feature=self.compensation == "feature")
+        layout = _core.Layout(self.n_columns, self.groups, self.shares).arrays(np)
         return layout.map(lambda a: a.astype(dtype))
+
+    @cached_property
+    def _first_columns(self) -> np.ndarray:
+        """The first column of every feature (F,), which is missing where the feature is."""
+        owner = range(self.n_columns) if self.groups is None else self.groups
+        return np.unique(owner, return_index=True)[1].astype(np.uint32)
+
+    def _absent(self, x: Any, *, xp: Any) -> Any:
+        """Which features of x (n, p) are missing (n, F)."""
+        return xp.isnan(x if self.groups is None else x[..., self._first_columns])
 
     @property
     def n_extras(self) -> int:
@@ -243,10 +252,19 @@ class MLP:
         layout = self._single_layout if dtype == np.float32 else self.layout
         return kernel, params["bias_0"], params.get("compensation_weight"), layout
 
+    def neutralizers(self, params: Params) -> np.ndarray:
+        """U of the first layer (s, p), the values that stand for a gap."""
+        kernel, bias, compensation, _ = self.first_layer(params)
+        layout = _core.Layout(self.n_columns, self.groups, self.shares)
+        layout = layout.arrays(np, per_feature=self.compensation == "feature")
+        return np.asarray(_core.neutralizers(kernel, bias, compensation, layout, xp=np))
+
     def prune(self, x: Any, *, xp: Any) -> Any:
         """What the first layer makes of x (n, p) before its weights come in."""
         layout = self._single_layout if x.dtype == np.float32 else self.layout
-        return _core.prune(x, layout, xp=xp, per_feature=self.compensation == "feature")
+        if self.compensation != "feature":
+            return _core.prune(x, layout, xp=xp)
+        return _core.prune(x, layout, xp=xp, per_feature=True, absent=self._absent(x, xp=xp))
 
     def forward(
         self,
@@ -264,7 +282,7 @@ class MLP:
         if dropout is not None:
             # A row of which nothing is known has nothing to drop: it is always the same, and would
             # learn to be right on average over what is dropped, not when nothing is.
-            blank = xp.all(xp.isnan(x), axis=-1, keepdims=True)
+            blank = xp.all(self._absent(x, xp=xp), axis=-1, keepdims=True)
             dropout = xp.where(blank, 0.0, dropout)
         outputs = self._after_first(params, h, xp=xp, dropout=dropout, uniform=uniform)
         return outputs + self._along(params, pruned, xp=xp) if self.straight else outputs
