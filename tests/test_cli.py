@@ -123,6 +123,7 @@ def test_describe_suspects_sentinels():
     assert "Perhaps missing in disguise" in result.stdout
     assert "-999" in result.stdout
     assert "'?'" in result.stdout
+    assert "--missing-values '-999,?'" in result.stderr
     assert "[red]" in result.stdout  # A name is no markup,
     assert "\x1b" not in result.stdout  # and nothing a terminal would obey.
     found = json.loads(
@@ -135,6 +136,26 @@ def test_describe_suspects_sentinels():
 def test_describe_refuses_an_unknown_target(place):
     line = refused("describe", place / "table.csv", "--target", "relaps")
     assert "There is no column 'relaps'. Did you mean 'relapse'?" in line
+
+
+def test_a_model_remembers_what_stood_for_missing(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=80), "y": np.resize(["a", "b"], 80)})
+    frame.loc[::4, "x"] = -999
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "m.safetensors"
+    few = ["--epochs", 2, "--members", 1]
+    told = ["--missing-values", "-999"]
+    run("fit", tmp_path / "t.csv", "--target", "y", "--out", out, *few, *told)
+    silent = run("predict", out, tmp_path / "t.csv")
+    assert "As when the model was fitted, these count as missing: '-999'." in silent.stderr
+    said = run("predict", out, tmp_path / "t.csv", *told)
+    assert "As when" not in said.stderr
+    assert silent.stdout == said.stdout
+    page = tmp_path / "r.html"
+    again = run("report", tmp_path / "t.csv", "--target", "y", "--model", out, "--out", page,
+                "--no-compare")  # fmt: skip
+    assert "As when the model was fitted" in again.stderr
 
 
 # Gaps on demand

@@ -331,6 +331,24 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
         (lambda m: m.fit(X, np.zeros(20)), "needs at least two classes.*0.0 only"),
         (lambda m: m.fit(X, [None, *"ab" * 9, "a"]), "Input y contains NaN: 1 labels.*row 0"),
         (lambda m: m.fit(X, np.where(Y, np.nan, 1.0)), "Input y contains NaN"),
+        (lambda m: m.fit(X, ["a", np.nan, *"ab" * 9]), "Input y contains NaN: 1 labels.*row 1"),
+        (lambda m: m.fit(X, ["a", pd.NA, *"ab" * 9]), "Input y contains NaN: 1 labels.*row 1"),
+        (lambda m: m.fit(X, [["a"], [None]] * 10), "Input y contains NaN: 10 labels.*row 1"),
+        (lambda m: m.fit(X, ["a", 1] * 10), "mixes text with other types"),
+        (lambda m: m.fit(X, np.ma.masked_equal(Y, 1)), "Input y contains NaN: 10 labels.*row 1"),
+        (lambda m: m.fit(X, np.where(X > 0, 1, -1)), r"must hold 1 .* and 0 .*: \[-1, 1\]"),
+        (lambda m: m.set_params(class_weight=[1, 2]).fit(X, Y), "must be a dict or 'balanced'"),
+        (lambda m: m.set_params(class_weight={0: np.inf}).fit(X, Y), "must not be .* infinite"),
+        (
+            lambda m: m.set_params(class_weight={0: 0, 1: 1}).fit(X, Y, X_val=X[::2], y_val=Y[::2]),
+            "All rows to judge epochs by weigh nothing",
+        ),
+        (lambda m: m.fit(X, Y, sample_weight=np.full(20, 1e-46)), "goes from 1e-46 to 1e-46"),
+        (lambda m: m.set_params(kinds=["number"]).fit(X, Y), "`kinds` must be a mapping"),
+        (
+            lambda m: m.set_params(kinds={1: "category"}).fit(FRAME.set_axis([1, 0], axis=1), Y),
+            r"X numbers its columns otherwise: \[1, 0\]",
+        ),
         (lambda m: m.fit(X, np.where(Y, np.inf, 1.0)), "Input y contains infinity"),
         (lambda m: m.fit(X, Y[:7]), r"inconsistent numbers of samples: \[20, 7\]"),
         (
@@ -540,6 +558,68 @@ def test_labels_of_nullable_frames():
     text[3] = pd.NA
     with pytest.raises(ValueError, match="Input y contains NaN: 1 labels are missing.*row 3"):
         model.fit(X, text)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([None, *X[1:, 0]], "Input y contains NaN: 1 targets are missing.*row 0"),
+        (np.append(X[1:, 0], None), "Input y contains NaN: 1 targets.*row 19"),
+        ([pd.NA, *X[1:, 0]], "Input y contains NaN: 1 targets.*row 0"),
+        (np.ma.masked_greater(X[:, 0], 0), r"Input y contains NaN: \d+ targets"),
+        (pd.date_range("2024", periods=20), "`y` holds dates or durations"),
+        (["x"] * 20, "`y` must hold numbers"),
+    ],
+)
+def test_targets_that_are_no_numbers_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        regressor((8,), max_iter=2).fit(X, y)
+
+
+def test_a_list_of_labels_is_taken_as_numpy_takes_it():
+    assert classifier((8,), max_iter=2).fit(X, ["a", "b"] * 10).classes_.dtype.kind == "U"
+    assert classifier((8,), max_iter=2).fit(X, [True, False] * 10).classes_.dtype == bool
+    assert classifier((8,), max_iter=2).fit(X, tuple(Y.tolist())).classes_.dtype.kind == "i"
+
+
+def test_log_probabilities():
+    model = classifier((8,), max_iter=2).fit(X, Y)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
+
+
+def test_weights_of_classes_may_change_between_fits():
+    model = classifier((8,), max_iter=2, warm_start=True).fit(X, Y)
+    model.set_params(class_weight={1: 3}).fit(X, Y)
+    np.testing.assert_allclose(model._target.class_weights, [1, 3])
+    model.set_params(class_weight="balanced").fit(X, Y)
+    np.testing.assert_allclose(model._target.class_weights, [1, 1])
+
+
+def test_what_was_never_observed_is_not_counted_as_unknown():
+    frame = FRAME.assign(empty=np.nan)
+    model = classifier((8,), max_iter=2, min_known=1.0).fit(frame, Y)
+    np.testing.assert_array_equal(model.known_share(frame), np.ones(20))
+    model.predict(frame)
+    nothing = classifier((8,), max_iter=2).fit(np.full_like(X, np.nan), Y)
+    np.testing.assert_array_equal(nothing.known_share(X), np.zeros(20))
+
+
+@pytest.mark.parametrize(
+    ("values", "doubt"),
+    [
+        ([*map(str, range(39)), "<0.1"], "reads as numbers but for '<0.1'. If"),
+        ([f"2024-01-{day:02}" for day in range(1, 31)], r"`kinds={'x': 'date'}`"),
+        ([f"patient {i}" for i in range(40)], "is another in every row"),
+    ],
+    ids=["numbers", "dates", "identifiers"],
+)
+def test_text_that_may_be_no_category_is_met_with_a_warning(values, doubt):
+    frame = pd.DataFrame({"x": np.resize(values, 40)})
+    y = np.arange(40) % 2
+    with pytest.warns(UserWarning, match=f"Column 'x' is text, is taken for a category.*{doubt}"):
+        classifier((8,), max_iter=2).fit(frame, y)
+    classifier((8,), max_iter=2, kinds={"x": "category"}).fit(frame, y)
+    classifier((8,), max_iter=2).fit(frame.astype("category"), y)
 
 
 def test_a_numpy_true_is_a_true():

@@ -29,6 +29,27 @@ TARGETS = {
 }
 
 
+def test_a_model_that_was_read_goes_on_from_its_prior(tmp_path):
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    model = NanMLPClassifier((4,), max_iter=2, n_members=1, random_state=0).fit(X, y)
+    model.missing_values_ = ("-999",)
+    model.save(tmp_path / "m.safetensors")
+    read = promissing.load(tmp_path / "m.safetensors")
+    assert read.missing_values_ == ("-999",)
+    for one in (model, read):
+        one.partial_fit(X[:5], np.ones(5, int))
+        np.testing.assert_allclose(one.prior_, [10 / 25, 15 / 25])
+
+
+def test_a_class_that_could_not_be_read_is_not_saved(tmp_path):
+    class Mine(NanMLPClassifier):
+        pass
+
+    model = Mine((4,), max_iter=2, n_members=1).fit(np.arange(20.0)[:, None], np.arange(20) % 2)
+    with pytest.raises(ValueError, match="A Mine cannot be saved"):
+        model.save(tmp_path / "m.safetensors")
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_classifier_comes_back_as_it_was(target, tmp_path):
     X = frame()

@@ -253,15 +253,6 @@ def test_bins_of_any_range_have_means_and_no_overflow():
     assert_allclose(out.mean(axis=0), 0, atol=1e-12)
 
 
-def test_state_from_before_bins_had_means_is_read():
-    x = np.arange(9.0)[:, None]
-    encoder = TableEncoder(n_bins=2).fit(x)
-    meta, arrays = encoder.get_state()
-    old = TableEncoder.from_state(meta, {**arrays, "maps": arrays["maps"][:4]})
-    means = encoder._maps[4, 2:]
-    assert_allclose(old.transform(x)[:, 2:], encoder.transform(x)[:, 2:] + means, atol=1e-6)
-
-
 def test_bins_that_coincide_are_merged_and_booleans_and_categories_have_none():
     frame = pd.DataFrame({"x": [0] * 9 + [1], "flat": 3, "b": [True, False] * 5, "c": ["a"] * 10})
     encoder = TableEncoder(n_bins=4).fit(frame)

@@ -33,14 +33,26 @@ _HOME = {
 }
 _MODULES = (
     "checks",
+    "comparison",
     "datasets",
-    "explain",
+    "description",
+    "displays",
     "experiments",
+    "explain",
+    "files",
+    "fusion",
+    "gain",
     "jax",
     "keras",
     "knowing",
     "missingness",
+    "mlp",
+    "persist",
+    "problem",
+    "pruner",
+    "report",
     "strategies",
+    "tables",
     "torch",
 )
 __all__ = [

@@ -31,6 +31,8 @@ IDENTITY: Map = (0.0, 1.0, -np.inf, np.inf, 0.0)
 # many of them are one in the second, and where that ends, so that no slip of a digit rules all.
 NEAR, COARSER, FAR = 3.0, 10.0, 300.0
 UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf, 0.0)
+# Text of fewer values is a category, whatever it reads as; so many odd values do not make one.
+MANY, FEW_ODD = 20, 5
 
 _NUMBERS = (Real, Decimal, np.bool_)
 _DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -66,7 +68,8 @@ class Learned(NamedTuple):
     """What one input column taught: its output columns, and its categories if it has them.
 
     A category in `categories` has a column of its own; if `other`, all others share one more.
-    `fine` are the output columns of a number that come last, if they are wanted.
+    `fine` are the output columns of a number that come last, if they are wanted. `doubt` tells why
+    a column of text may be no category.
     """
 
     maps: Sequence[Map]
@@ -74,6 +77,7 @@ class Learned(NamedTuple):
     categories: list[Scalar] | None = None
     other: bool = False
     fine: Sequence[Map] = ()
+    doubt: str = ""
 
 
 def open_table(X: Any, estimator: Any = None) -> Table:
@@ -275,7 +279,29 @@ def learn_category(column: Any, weight: Float, max_categories: int, key: Key) ->
         kept = heapq.nsmallest(max_categories - 1, kept, key=lambda v: (-totals[v], order(v)))
     # A place as shift, and bounds: see `TableEncoder._write`.
     maps = [(float(k), 1.0, -1.0, 1.0, 0.0) for k in range(len(kept) + other)]
-    return Learned(maps or [UNKNOWN], not seen.all(), sorted(kept, key=order), other)
+    is_text = not isinstance(column.dtype, pd.CategoricalDtype)
+    doubt = _doubt(list(totals), len(codes), key) if is_text else ""
+    return Learned(maps or [UNKNOWN], not seen.all(), sorted(kept, key=order), other, doubt=doubt)
+
+
+def _doubt(values: list[Scalar], n_rows: int, key: Key) -> str:
+    """Why a column with these values may be no category, and what to do about it."""
+    if len(values) < MANY or not all(isinstance(value, str) for value in values):
+        return ""
+    texts = pd.Series(values, dtype=object)
+    number = pd.to_numeric(texts, errors="coerce").notna().to_numpy()
+    odd = texts[~number].tolist()
+    if len(odd) <= FEW_ODD:
+        but = f" but for {', '.join(map(repr, odd))}" if odd else ""
+        return (
+            f"reads as numbers{but}. If it holds numbers, make it so: "
+            "`pandas.to_numeric(column, errors='coerce')`"
+        )
+    if pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True).notna().all():
+        return f"reads as dates. If it holds dates, say so: `kinds={{{key!r}: 'date'}}`"
+    if len(values) == n_rows:
+        return "is another in every row, which tells nothing of new rows. Leave it out"
+    return ""
 
 
 def refuse_infinity(value: Any, dtype: DTypeLike, key: Key) -> NoReturn:

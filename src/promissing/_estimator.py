@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from promissing._fitting import Fitting
 from promissing._networks import evaluate_members
 from promissing._targets import Classes
+from promissing._warn import listed, warn
 
 __all__ = ["NanEstimator"]
 
@@ -34,6 +33,8 @@ class NanEstimator(Fitting, BaseEstimator):
         "n_outputs_",
     )
     _classes_type = Classes
+    # What else stood for missing in the file it was fitted on; the command line knows, and asks.
+    missing_values_: tuple[str, ...] = ()
 
     def _outputs(self, X: Any, network: Any = None) -> NDArray[np.float64]:
         """The outputs of all members, (members, n, k); of another part of the network if given."""
@@ -52,11 +53,9 @@ class NanEstimator(Fitting, BaseEstimator):
             names = [name for name in names if name not in self._warned]
             if names:
                 self._warned.update(names)
-                warnings.warn(
-                    f"{_listed(names)} had no gap in training and now there is: the model has not "
-                    "learnt what that means. Train with `augment` to teach it.",
-                    UserWarning,
-                    stacklevel=_outside(),
+                warn(
+                    f"{listed(names)} had no gap in training and now there is: the model has not "
+                    "learnt what that means. Train with `augment` to teach it."
                 )
         if self.min_known > 0:
             known = self._known_share(table)
@@ -69,13 +68,18 @@ class NanEstimator(Fitting, BaseEstimator):
                 )
 
     def known_share(self, X: Any) -> NDArray[np.float64]:
-        """How much of each row is known: the share of its features that is observed, (n,)."""
+        """How much of each row is known: the share of its features that is observed, (n,).
+
+        Features that were never observed in training do not count.
+        """
         check_is_fitted(self)
         return self._known_share(self._encode(X, np.float64))
 
     def _known_share(self, table: Array) -> NDArray[np.float64]:
-        known = ~np.isnan(table[:, self._first_columns()[self._in_use()]])
-        return np.asarray(known.mean(axis=1))
+        # Nothing was learnt of what training never observed, and nothing is read there.
+        which = self._in_use() & self.encoder_._observed
+        known = ~np.isnan(table[:, self._first_columns()[which]])
+        return np.asarray(known.mean(axis=1) if which.any() else np.zeros(len(table)))
 
     def _learns_gaps(self) -> bool:
         """Whether training made gaps in every column."""
@@ -124,17 +128,3 @@ class NanEstimator(Fitting, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
-
-
-def _outside() -> int:
-    """The stack level, for a warning, of the first caller outside this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("promissing."):
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    return level
-
-
-def _listed(names: list[str], most: int = 5) -> str:
-    shown = ", ".join(map(repr, names[:most]))
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"Column{'s' * (len(names) > 1)} {shown}{more}"

@@ -28,6 +28,8 @@ from promissing.tables import TableEncoder, check_weight
 __all__ = ["Fitting"]
 
 Array = NDArray[Any]
+# Weights that single precision can add up, whatever their number.
+LIGHTEST, HEAVIEST = 1e-30, 1e30
 _ENCODING = ("kinds", "n_bins", "fine_bins", "max_categories", "unseen")
 
 
@@ -135,6 +137,11 @@ class Fitting(ABC):
                 weights = np.concatenate([weights, more])
                 rows = [np.arange(len(y))] * len(self._rngs)
                 val_rows = [np.arange(len(y), len(targets))] * len(self._rngs)
+            if val_rows is not None and not all(weights[mine].any() for mine in val_rows):
+                raise ValueError(
+                    "All rows to judge epochs by weigh nothing, by `class_weight`. Raise "
+                    "`validation_fraction`, or give others as `X_val` and `y_val`."
+                )
             rows, weights = self._draw(rows, val_rows, targets, weights)
             if self._learns_prior():
                 prior = self._target.prior_targets(self.prior_)
@@ -239,6 +246,9 @@ class Fitting(ABC):
         y = self._check_y(y)
         if resume:
             self._check_unchanged(X)
+            if isinstance(self._target, Classes) and not self._target.multilabel:
+                # The classes stay; what they weigh may have been changed.
+                self._target = self._make_target(y, weight, self._target.labels)
         else:
             self.encoder_ = TableEncoder(**self._encoding()).fit(X, sample_weight=weight)
             self._settle(X, resume=False)
@@ -285,6 +295,12 @@ class Fitting(ABC):
         weight = self._target.row_weights(y, weight)
         if not weight.sum() > 0:
             raise ValueError("`class_weight` leaves no row with a weight above zero.")
+        least, most = weight[weight > 0].min(), weight.max()
+        if least < LIGHTEST or most > HEAVIEST:
+            raise ValueError(
+                f"Weights must lie between {LIGHTEST} and {HEAVIEST}, or be 0. `sample_weight`, "
+                f"times `class_weight` if there is one, goes from {least:.3g} to {most:.3g}."
+            )
         prior, total = self._target.prior(y, weight), self._prior_weight
         if resume and total > 0:
             prior = (self.prior_ * total + prior * weight.sum()) / (total + weight.sum())

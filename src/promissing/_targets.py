@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,11 +148,20 @@ class Numbers:
 
 def check_classes(y: Any, estimator: Any) -> Array:
     """Labels (n,), or (n, L) of 0 and 1 where a row may have several; bad ones are refused."""
-    y = _without_gaps(y, estimator)
+    labels = _plain_labels(_without_gaps(y, "labels"))
+    # As NumPy takes a list: text as text, and not as objects.
+    y = np.asarray(y) if isinstance(y, list | tuple) and labels.dtype == object else labels
+    y = _check_y(y, multi_output=True, y_numeric=False, estimator=estimator)
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind == "multilabel-indicator":
-        return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+        y = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+        if not np.isin(y, (0, 1)).all():  # scikit-learn takes any two numbers.
+            raise ValueError(
+                f"`y` has {y.shape[1]} columns, one for each label, and must hold 1 where a row "
+                f"has the label and 0 where not. Received: {np.unique(y).tolist()}."
+            )
+        return np.asarray(y)
     if kind.endswith("multioutput"):
         raise ValueError(
             f"`y` has {np.shape(y)[1]} columns of several classes each. Fit one model per column, "
@@ -161,7 +171,13 @@ def check_classes(y: Any, estimator: Any) -> Array:
 
 
 def check_numbers(y: Any, estimator: Any) -> NDArray[np.float64]:
-    """Targets (n,) or (n, k) as float64; NaN, inf and text are refused."""
+    """Targets (n,) or (n, k) as float64; gaps, inf, dates and text are refused."""
+    y = _without_gaps(y, "targets")
+    if getattr(y, "dtype", None) is not None and np.asarray(y).dtype.kind in "mM":
+        raise ValueError(
+            "`y` holds dates or durations, and a regressor learns numbers: turn them into numbers "
+            "of days or seconds first."
+        )
     try:
         y = _check_y(y, multi_output=True, y_numeric=True, estimator=estimator)
         y = np.asarray(y, np.float64)  # scikit-learn leaves an array of text as it is.
@@ -192,20 +208,19 @@ def make_classes(
         return Classes(labels, multilabel)
     if multilabel:
         raise ValueError("`class_weight` is for one label a row, and y has several.")
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ValueError(
-                f"`class_weight` must be a dict or 'balanced'. Received: {class_weight!r}"
-            )
+    if class_weight != "balanced" and not isinstance(class_weight, Mapping):
+        raise ValueError(f"`class_weight` must be a dict or 'balanced'. Received: {class_weight!r}")
+    if class_weight == "balanced":
         totals = np.array([weight[y == label].sum() for label in labels])
-        return Classes(labels, class_weights=weight.sum() / (len(labels) * totals))
+        balanced = np.divide(weight.sum() / len(labels), totals, where=totals > 0, out=totals)
+        return Classes(labels, class_weights=balanced)
     unknown = [key for key in class_weight if key not in labels.tolist()]
     if unknown:
         raise ValueError(f"`class_weight` names classes that y does not have: {unknown}.")
     weights = np.array([float(class_weight.get(label, 1.0)) for label in labels.tolist()])
-    if (weights < 0).any() or not weights.any():
+    if not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
         raise ValueError(
-            f"`class_weight` must not be negative or all zero. Received: {class_weight}"
+            f"`class_weight` must not be negative, infinite or all zero. Received: {class_weight}"
         )
     return Classes(labels, class_weights=weights)
 
@@ -217,24 +232,34 @@ def make_numbers(y: NDArray[np.float64], weight: Array) -> Numbers:
     return Numbers(mean, scale, flat=y.ndim == 1)
 
 
-def _without_gaps(y: Any, estimator: Any) -> Any:
-    """Labels of which none is missing, in any spelling."""
+def _without_gaps(y: Any, what: str) -> Any:
+    """Labels or targets of which none is missing, in any spelling; a list as an array of objects.
+
+    The gaps of a masked array are those of its mask.
+    """
     if hasattr(y, "to_numpy"):  # pandas and polars; their NA would not compare.
         y = y.to_numpy()
     if isinstance(y, list | tuple):
-        y = np.asarray(y, dtype=object) if any(v is None for v in y) else y
-    if isinstance(y, np.ndarray) and y.dtype == object:
+        y = np.asarray(y, dtype=object)
+    elif isinstance(y, np.ma.MaskedArray):
+        y = np.where(np.ma.getmaskarray(y), None, np.ma.getdata(y).astype(object))
+    if isinstance(y, np.ndarray) and y.ndim and y.dtype.kind in "Of":
         missing = np.flatnonzero(pd.isna(y).reshape(len(y), -1).any(axis=1))
         if len(missing):
             raise ValueError(
-                f"Input y contains NaN: {len(missing)} labels are missing, the first in row "
-                f"{missing[0]}. A row without a label cannot be learnt from: leave it out."
+                f"Input y contains NaN: {len(missing)} {what} are missing, the first in row "
+                f"{missing[0]}. A row without one cannot be learnt from: leave it out."
             )
-        kinds = {type(label) for label in np.ravel(y)}
-        if len(kinds) > 1 and str in kinds:
-            raise ValueError(
-                f"`y` mixes text with other types: {sorted(k.__name__ for k in kinds)}."
-            )
-        if str not in kinds:  # Numbers and booleans of a nullable frame.
-            y = pd.DataFrame(y).infer_objects().to_numpy().reshape(y.shape)
-    return _check_y(y, multi_output=True, y_numeric=False, estimator=estimator)
+    return y
+
+
+def _plain_labels(y: Any) -> Any:
+    """Labels of one type; numbers and booleans no longer as objects."""
+    if not (isinstance(y, np.ndarray) and y.dtype == object):
+        return y
+    kinds = {type(label) for label in np.ravel(y)}
+    if len(kinds) > 1 and any(issubclass(kind, str) for kind in kinds):
+        raise ValueError(f"`y` mixes text with other types: {sorted(k.__name__ for k in kinds)}.")
+    if any(issubclass(kind, str) for kind in kinds):
+        return y
+    return pd.DataFrame(y).infer_objects().to_numpy().reshape(y.shape)

@@ -58,6 +58,11 @@ class NanClassifier(ClassifierMixin, NanEstimator):
         """The probability of every class (n, K), or of every label; the mean of the members."""
         return np.asarray(self._members(X).mean(axis=0))
 
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """The logarithm of `predict_proba`; of a probability of 0 it is -inf."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
     def predict(self, X: Any) -> Array:
         """The most probable class of every row, or the labels more probable than not."""
         proba = self.predict_proba(X)

@@ -45,6 +45,11 @@ def save(model: Any, path: str | Path) -> None:
         raise ValueError(
             f"This {type(model).__name__} is not fitted yet: there is nothing to save."
         )
+    if type(model).__name__ not in _HOME:
+        raise ValueError(
+            f"A {type(model).__name__} cannot be saved, since only promissing's own classes can be "
+            f"read again: {', '.join(_HOME)}. Pickle it, or save a model of its base class."
+        )
     meta, arrays = model.encoder_.get_state()
     tensors = {f"encoder.{name}": value for name, value in arrays.items()}
     tensors |= {f"params.{name}": value for name, value in model.params_.items()}
@@ -72,6 +77,8 @@ def save(model: Any, path: str | Path) -> None:
         "encoder": meta,
         "target": told,
         "facts": {name: getattr(model, name) for name in model._facts},
+        "prior_weight": float(model._prior_weight),
+        "missing_values": [str(value) for value in model.missing_values_],
     }
     path = Path(path)
     if not path.parent.is_dir():
@@ -179,8 +186,12 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
         raise ValueError(f"the prior has the shape {model.prior_.shape}")
     for name in model._facts:
         setattr(model, name, document["facts"][name])
+    model.missing_values_ = tuple(str(value) for value in document["missing_values"])
     model._restored()
     model._begin_anew(model.n_members_)
+    model._prior_weight = weight = float(document["prior_weight"])
+    if not 0 <= weight < np.inf:
+        raise ValueError(f"the prior has the weight {weight}")
     return model
 
 

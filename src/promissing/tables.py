@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
 from promissing import _columns
 from promissing._columns import Float, Key, Learned, Scalar, Table
 from promissing._memory import aligned
+from promissing._warn import warn
 
 __all__ = ["TableEncoder", "check_weight"]
 
@@ -151,7 +152,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = _columns.open_table(X, self)
         validate_data(self, table.named, reset=True, skip_check_array=True)
         n, p = table.shape
-        declared = self._declared_kinds()
+        declared = self._declared_kinds(list(getattr(X, "columns", ())))
         weight = check_weight(sample_weight, n)
         rows = slice(None) if weight.all() else weight > 0
         weight = weight[rows]
@@ -161,6 +162,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             column = table.column(j, slice(None))[rows]
             kinds.append(declared.get(j) or _columns.infer_kind(column))
             learned.append(self._learn(column, kinds[j], weight, self._key(j)))
+            if learned[j].doubt and j not in declared:
+                key = self._key(j)
+                warn(
+                    f"Column {key!r} is text, is taken for a category, and {learned[j].doubt}; "
+                    f"else `kinds={{{key!r}: 'category'}}` ends this warning."
+                )
         if self.fine_bins == "auto" and sum(bool(one.fine) for one in learned) > FEW:
             learned = [one._replace(fine=()) for one in learned]
         sizes = [(len(one.maps), len(one.fine)) for one in learned]
@@ -248,9 +255,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Build the encoder that `get_state` described; parts that do not fit are refused."""
         kinds, groups, maps = meta["kinds"], arrays["groups"], arrays["maps"]
-        if len(maps) == 4:  # Before format 2 nothing was taken off the bins.
-            maps = np.vstack([maps, np.zeros_like(maps[:1])])
-            arrays = {**arrays, "maps": maps}
         features = np.arange(len(kinds))
         fits = (
             groups.ndim == 1
@@ -318,8 +322,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Tell what the user calls column j."""
         return str(self.feature_names_in_[j]) if hasattr(self, "feature_names_in_") else j
 
-    def _declared_kinds(self) -> dict[int, str]:
-        """Find the position of every column in `kinds`."""
+    def _declared_kinds(self, names: list[Any]) -> dict[int, str]:
+        """Find the position of every column in `kinds`, given what X calls its columns."""
+        if self.kinds is not None and not isinstance(self.kinds, Mapping):
+            raise ValueError(
+                "`kinds` must be a mapping of columns to kinds, such as {'age': 'number'}. "
+                f"Received: {self.kinds!r}"
+            )
+        whole = int | np.integer
+        by_number = any(isinstance(key, whole) for key in self.kinds or ())
+        if by_number and any(isinstance(n, whole) and n != j for j, n in enumerate(names)):
+            raise ValueError(
+                "`kinds` names columns by position, and X numbers its columns otherwise: "
+                f"{names[:8]}. Rename them to text, and name those."
+            )
         position = {self._key(j): j for j in range(self.n_features_in_)}
         position |= {j: j for j in range(self.n_features_in_)}
         declared = {}

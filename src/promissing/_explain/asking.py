@@ -105,6 +105,12 @@ class Inquiry:
             )
 
     def _cannot(self, why: str) -> str:
+        last = getattr(self._model, "steps", [("", self._model)])[-1][1]
+        if getattr(last, "min_known", 0):
+            return (
+                f"{self._name} refuses rows of which too little is known, and explaining makes "
+                f"values unknown. Set `min_known=0` on it before; {why}"
+            )
         return (
             f"{self._name} cannot predict where values are missing, and explaining makes values "
             f"missing; {why}\nPut an imputer before it, as in `make_pipeline(SimpleImputer(), "

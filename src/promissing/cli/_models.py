@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from promissing.cli._common import say
 
-__all__ = ["read_model", "read_rows"]
+__all__ = ["also_missing", "read_model", "read_rows"]
 
 _MOST = 8  # Names in a sentence.
 
@@ -34,6 +34,7 @@ def read_rows(
     """
     from promissing.files import read_table
 
+    reading |= {"missing_values": also_missing(model, reading.get("missing_values", ()))}
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return _by_position(model, file, read_table(file, **reading))
@@ -57,6 +58,14 @@ def read_rows(
     if extra:
         say(f"{file} has {_columns(extra)} the model does not know: ignored.")
     return frame, frame.reindex(columns=wanted)
+
+
+def also_missing(model: Any, said: Sequence[str]) -> tuple[str, ...]:
+    """What else stands for missing: what is said, and what did when the model was fitted."""
+    known = [value for value in model.missing_values_ if value not in said]
+    if known:
+        say(f"As when the model was fitted, these count as missing: {_few(known)}.")
+    return (*said, *known)
 
 
 def _by_position(model: Any, file: str, frame: Any) -> tuple[Any, Any]:

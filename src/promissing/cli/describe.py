@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -73,7 +74,10 @@ def _show(found: dict[str, Any], most: int) -> None:
     suspects = _suspects(found)
     if suspects is not None:
         console.print(suspects)
-        say("If these stand for missing, say so: --missing-values '?,-999'")
+        every = [str(one["value"]) for line in found["by_column"] for one in line["suspects"]]
+        # A value with a comma in it cannot be said so.
+        said = ",".join(dict.fromkeys(value for value in every if "," not in value))
+        say(f"If these stand for missing, say so: --missing-values {shlex.quote(said)}")
     for note in found["notes"]:
         say(note)
 

@@ -105,6 +105,7 @@ def fit(
         more = {"X_val": X.iloc[held], "y_val": y.iloc[held]} if len(held) else {}
         model.fit(X.iloc[train], y.iloc[train], **more)
         model.set_params(verbose=False)
+        model.missing_values_ = given["missing_values"]
         told = _tell(problem, model, train, held)
         model.save(out)
         if as_json:

@@ -85,9 +85,10 @@ def report(
             check(compare)
         fitted = None
         if model is not None:
-            from promissing.cli._models import read_model
+            from promissing.cli._models import also_missing, read_model
 
             fitted = read_model(model)
+            given |= {"missing_values": also_missing(fitted, given["missing_values"])}
         frame, problem = read_whole(file, **given)
         with progress("Report", 1) as step:
             from promissing.report import STRATEGIES, gather, render

@@ -1,0 +1,23 @@
+"""Warnings that point to the user's line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+__all__ = ["listed", "warn"]
+
+
+def warn(message: str) -> None:
+    """Warn, in the name of the first caller outside this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("promissing."):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(message, UserWarning, stacklevel=level + 1)
+
+
+def listed(names: list[str], most: int = 5) -> str:
+    """Columns by name, the first of them if they are many."""
+    shown = ", ".join(map(repr, names[:most]))
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"Column{'s' * (len(names) > 1)} {shown}{more}"
