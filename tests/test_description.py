@@ -45,7 +45,7 @@ def test_it_counts_what_is_missing():
         {"gaps": 5, "rows": 1},
     ]
     assert "Column 'none' is empty." in found["notes"]
-    assert "The target 'ward' is missing in 1 rows." in found["notes"]
+    assert "The target 'ward' is missing in 1 row." in found["notes"]
     json.dumps(found, allow_nan=False)
 
 

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import roc_auc_score
 
 import promissing
-from promissing import NanMLPClassifier, NanMLPRegressor
+from promissing import NanMLPClassifier, NanMLPRegressor, _estimator
 
 
 @pytest.fixture(scope="module")
@@ -376,13 +376,13 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
         (lambda m: m.set_params(alpha=None).fit(X, Y), "`alpha` must be a non-negative number"),
         (
             lambda m: m.set_params(augment="yes").fit(X, Y),
-            "`augment` must be 'auto' or between 0 and 1",
+            "`augment` must be 'auto', True, False or between 0 and 1",
         ),
         (lambda m: m.set_params(epsilon=-1).fit(X, Y), "`epsilon` must be a positive"),
         (lambda m: m.set_params(dropout=1).fit(X, Y), "`dropout` must be at least 0 and less"),
         (
             lambda m: m.set_params(augment=2).fit(X, Y),
-            "`augment` must be 'auto' or between 0 and 1",
+            "`augment` must be 'auto', True, False or between 0 and 1",
         ),
         (lambda m: m.set_params(alpha=-1).fit(X, Y), "`alpha` must be a non-negative"),
         (lambda m: m.set_params(average=3).fit(X, Y), "`average` must be one of"),
@@ -580,6 +580,18 @@ def test_a_list_of_labels_is_taken_as_numpy_takes_it():
     assert classifier((8,), max_iter=2).fit(X, ["a", "b"] * 10).classes_.dtype.kind == "U"
     assert classifier((8,), max_iter=2).fit(X, [True, False] * 10).classes_.dtype == bool
     assert classifier((8,), max_iter=2).fit(X, tuple(Y.tolist())).classes_.dtype.kind == "i"
+
+
+def test_rows_are_predicted_some_at_a_time(monkeypatch, table, fitted):
+    frame = pd.concat([table[0]] * 30, ignore_index=True)
+    whole = fitted.predict_proba(frame), fitted.known_share(frame)
+    monkeypatch.setattr(_estimator, "CELLS", 1)
+    monkeypatch.setattr(_estimator, "ROWS", 50)
+    sizes = [len(block) for block in fitted._encoded_blocks(frame)]
+    assert len(sizes) > 1
+    assert sum(sizes) == len(frame)
+    np.testing.assert_allclose(fitted.predict_proba(frame), whole[0], rtol=1e-12)
+    np.testing.assert_array_equal(fitted.known_share(frame), whole[1])
 
 
 def test_log_probabilities():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,9 @@ from promissing._warn import listed, warn
 __all__ = ["NanEstimator"]
 
 Array = NDArray[Any]
+
+# Cells encoded at a time to predict, 32 MB, in whole blocks of the rows networks are evaluated on.
+CELLS, ROWS = 2**22, 2048
 
 
 class NanEstimator(Fitting, BaseEstimator):
@@ -39,16 +43,29 @@ class NanEstimator(Fitting, BaseEstimator):
     def _outputs(self, X: Any, network: Any = None) -> NDArray[np.float64]:
         """The outputs of all members, (members, n, k); of another part of the network if given."""
         check_is_fitted(self)
-        table = self._encode(X, np.float64)
-        self._say_what_is_new(table)
         network = self._network if network is None else network
-        return evaluate_members(network, self.params_, table)
+        absent, outputs = [], []
+        for block in self._encoded_blocks(X):
+            absent.append(np.isnan(block[:, self._first_columns()]))
+            outputs.append(evaluate_members(network, self.params_, block))
+        self._say_what_is_new(np.concatenate(absent))
+        return np.concatenate(outputs, axis=1)
 
-    def _say_what_is_new(self, table: Array) -> None:
-        """Warn of gaps that training never saw; refuse rows of which too little is known."""
+    def _encoded_blocks(self, X: Any) -> Iterator[Array]:
+        """The encoded table, some rows at a time: it may be 50 times as large as X."""
+        table = self._open(X)
+        step = max(1, CELLS // self.encoder_.n_columns_out_ // ROWS) * ROWS
+        for start in range(0, table.shape[0], step):
+            yield self.encoder_._encode(table, np.float64, slice(start, start + step))
+
+    def _say_what_is_new(self, absent: Array) -> None:
+        """Warn of gaps that training never saw; refuse rows of which too little is known.
+
+        `absent` (n, F) says what is missing.
+        """
         new = self._in_use() & ~self.encoder_.gaps_in_training_
         if not self._learns_gaps() and new.any():
-            columns = np.flatnonzero(np.isnan(table[:, self._first_columns()]).any(axis=0) & new)
+            columns = np.flatnonzero(absent.any(axis=0) & new)
             names = [str(self.encoder_._key(int(j))) for j in columns]
             names = [name for name in names if name not in self._warned]
             if names:
@@ -58,11 +75,11 @@ class NanEstimator(Fitting, BaseEstimator):
                     "learnt what that means. Train with `augment` to teach it."
                 )
         if self.min_known > 0:
-            known = self._known_share(table)
+            known = self._known_share(absent)
             poor = np.flatnonzero(known < self.min_known)
             if len(poor):
                 raise ValueError(
-                    f"{len(poor)} of {len(table)} rows are known less than min_known="
+                    f"{len(poor)} of {len(absent)} rows are known less than min_known="
                     f"{self.min_known}: row {poor[0]} to {known[poor[0]]:.2f}. Leave such rows out "
                     "(see `known_share`), or lower `min_known`."
                 )
@@ -73,13 +90,15 @@ class NanEstimator(Fitting, BaseEstimator):
         Features that were never observed in training do not count.
         """
         check_is_fitted(self)
-        return self._known_share(self._encode(X, np.float64))
+        first = self._first_columns()
+        absent = [np.isnan(block[:, first]) for block in self._encoded_blocks(X)]
+        return self._known_share(np.concatenate(absent))
 
-    def _known_share(self, table: Array) -> NDArray[np.float64]:
+    def _known_share(self, absent: Array) -> NDArray[np.float64]:
         # Nothing was learnt of what training never observed, and nothing is read there.
         which = self._in_use() & self.encoder_._observed
-        known = ~np.isnan(table[:, self._first_columns()[which]])
-        return np.asarray(known.mean(axis=1) if which.any() else np.zeros(len(table)))
+        known = ~absent[:, which]
+        return np.asarray(known.mean(axis=1) if which.any() else np.zeros(len(absent)))
 
     def _learns_gaps(self) -> bool:
         """Whether training made gaps in every column."""

@@ -465,10 +465,14 @@ class Fitting(ABC):
         }
 
     def _encode(self, X: Any, dtype: Any) -> Array:
-        """The table as a matrix, once its columns are seen to be those of training."""
+        """The table as a matrix."""
+        return self.encoder_._encode(self._open(X), dtype)
+
+    def _open(self, X: Any) -> _columns.Table:
+        """The table, once its columns are seen to be those of training."""
         table = _columns.open_table(X, self)
         validate_data(self, table.named, reset=False, skip_check_array=True)
-        return self.encoder_._encode(table, dtype)
+        return table
 
     def _first_columns(self) -> Array:
         """One output column per feature: all of them are missing together."""

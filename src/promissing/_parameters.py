@@ -69,4 +69,4 @@ def check_parameters(estimator: Any) -> None:
     if not estimator._augments_by_gaps:
         within("augment", 0, 1, "between 0 and 1")
     elif not isinstance(given["augment"], str) or given["augment"] != "auto":
-        within("augment", 0, 1, "'auto' or between 0 and 1")
+        within("augment", 0, 1, "'auto', True, False or between 0 and 1")

@@ -242,7 +242,9 @@ def _without_gaps(y: Any, what: str) -> Any:
     if isinstance(y, list | tuple):
         y = np.asarray(y, dtype=object)
     elif isinstance(y, np.ma.MaskedArray):
-        y = np.where(np.ma.getmaskarray(y), None, np.ma.getdata(y).astype(object))
+        cells = np.ma.getdata(y).astype(object)
+        cells[np.ma.getmaskarray(y)] = None
+        y = cells
     if isinstance(y, np.ndarray) and y.ndim and y.dtype.kind in "Of":
         missing = np.flatnonzero(pd.isna(y).reshape(len(y), -1).any(axis=1))
         if len(missing):

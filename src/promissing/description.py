@@ -225,4 +225,5 @@ def _notes(frame: pd.DataFrame, by_column: list[Found], target: str | None) -> I
         elif name != target and is_identifier(frame.iloc[:, j]):
             yield f"Column {name!r} is different in every row, as an identifier is."
         if name == target and column["missing"]:
-            yield f"The target {name!r} is missing in {column['missing']} rows."
+            rows = f"{column['missing']} row{'s' * (column['missing'] != 1)}"
+            yield f"The target {name!r} is missing in {rows}."

@@ -53,6 +53,11 @@ def importance(result: Effects | ShapleyValues) -> pd.DataFrame:
     >>> importance(shapley(model, X[:50])).index.tolist()
     [2, 1, 0]
     """
+    if not isinstance(result, Effects | ShapleyValues):
+        raise TypeError(
+            "`importance` takes what `what_if` or `shapley` returned for some rows. Received: "
+            f"{type(result).__name__}"
+        )
     sizes = np.abs(result.values if isinstance(result, ShapleyValues) else result.effects)
     n = len(sizes)
     deviation = sizes.std(axis=0, ddof=1) if n > 1 else np.full(sizes.shape[1], np.nan)

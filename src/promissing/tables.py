@@ -356,16 +356,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         fine = FINE if self.fine_bins == "auto" else int(self.fine_bins)
         return _columns.learn_number(x, weight, self.n_bins, key, fine_bins=fine, scale=self.scale)
 
-    def _encode(self, table: Table, dtype: DTypeLike) -> NDArray[Any]:
-        n, p = table.shape
-        out = aligned((n, self.n_columns_out_), dtype)
+    def _encode(self, table: Table, dtype: DTypeLike, rows: slice = slice(None)) -> NDArray[Any]:
+        """Encode a table that was opened, or some rows of it."""
+        first, last, _ = rows.indices(table.shape[0])
+        out = aligned((last - first, self.n_columns_out_), dtype)
         if table.matrix is not None and self._only_numbers:
-            self._write(table.matrix, out)
+            self._write(table.matrix[rows], out)
             return out
-        step = max(1, 16 * _BLOCK // p)
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
-            self._write(self._read_rows(table, rows), out[rows])
+        step = max(1, 16 * _BLOCK // table.shape[1])
+        for start in range(first, last, step):
+            end = min(start + step, last)
+            self._write(self._read_rows(table, slice(start, end)), out[start - first : end - first])
         return out
 
     def _read_rows(self, table: Table, rows: slice) -> Float:

@@ -169,4 +169,5 @@ def _conclude(summary: Any, out: Path, report: Callable[[Path], None]) -> None:
 
     report(out)
     describe(out, _command())
-    click.echo(f"{summary.n_done_now} batches in {summary.seconds:.0f} s; see {out}")
+    batches = f"{summary.n_done_now} batch{'es' * (summary.n_done_now != 1)}"
+    click.echo(f"{batches} in {summary.seconds:.0f} s; see {out}")
