@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -118,7 +120,8 @@ def test_neutralizers_beyond_the_limit_are_marked():
 
 def test_neutralizers_of_an_estimator():
     class Fitted:
-        neutralizers_ = {"x": np.zeros((2, 3, 1)), "c": np.ones((2, 3, 2))}  # noqa: RUF012
+        neutralizers_ = {"x": np.zeros((2, 3, 18)), "c": np.ones((2, 3, 2))}  # noqa: RUF012
+        encoder_ = SimpleNamespace(kinds_=["number", "category"])
 
     display = NeutralizerDisplay.from_estimator(Fitted(), member=1)
     assert display.neutralizers.shape == (3, 3)

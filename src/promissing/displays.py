@@ -281,8 +281,16 @@ class NeutralizerDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, member: int = 0, ax: Any = None) -> Self:
-        """Draw the neutralizers of one member of a fitted `NanMLPClassifier` or regressor."""
-        by_feature = estimator.neutralizers_
+        """Draw the neutralizers of one member of a fitted `NanMLPClassifier` or regressor.
+
+        Of a number they are those of its first column, in deviations from the mean; its bins, if it
+        has some, are left out.
+        """
+        kinds, every = estimator.encoder_.kinds_, estimator.neutralizers_
+        by_feature = {
+            name: u[..., :1] if kind in ("number", "date") else u
+            for kind, (name, u) in zip(kinds, every.items(), strict=True)
+        }
         names = [
             name if u.shape[2] == 1 else f"{name} [{k}]"
             for name, u in by_feature.items()
@@ -294,7 +302,7 @@ class NeutralizerDisplay:
     def plot(self, *, ax: Any = None, limit: float = 3.0) -> Self:
         """Draw the map; values beyond `limit` are drawn as the limit and marked with a dot."""
         u = self.neutralizers
-        size = 1.5 + 0.28 * u.shape[1], 1.2 + 0.16 * u.shape[0]
+        size = 1.5 + 0.28 * u.shape[1], min(1.2 + 0.16 * u.shape[0], 12)
         self.figure_, self.axes_ = _new_axes(1, *size, ax)
         (panel,) = self.axes_
         image = panel.imshow(
