@@ -576,6 +576,12 @@ def test_targets_that_are_no_numbers_are_refused(y, message):
         regressor((8,), max_iter=2).fit(X, y)
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e9])
+def test_a_constant_target_is_met_to_its_own_size(size):
+    model = NanMLPRegressor((8,), n_members=2, max_iter=60, random_state=0)
+    np.testing.assert_allclose(model.fit(X, np.full(20, size)).predict(X), size, rtol=0.05)
+
+
 def test_a_list_of_labels_is_taken_as_numpy_takes_it():
     assert classifier((8,), max_iter=2).fit(X, ["a", "b"] * 10).classes_.dtype.kind == "U"
     assert classifier((8,), max_iter=2).fit(X, [True, False] * 10).classes_.dtype == bool

@@ -229,6 +229,9 @@ def make_numbers(y: NDArray[np.float64], weight: Array) -> Numbers:
     """The mean and deviation of every target."""
     columns = y.reshape(len(y), -1)
     mean, scale = np.array([moments(column, weight) for column in columns.T]).T
+    # A constant is learnt to within a small part of its own size, not of 1.
+    constant = (columns == columns[0]).all(axis=0) & (mean != 0)
+    scale = np.where(constant, np.abs(mean), scale)
     return Numbers(mean, scale, flat=y.ndim == 1)
 
 
