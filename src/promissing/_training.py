@@ -178,8 +178,8 @@ def train(
         Parameters of the network that are the same for all replicas and are not trained.
     average : bool
         Whether a running average of the parameters, over the last twentieth of the steps but no
-        more than 2,000, of which it takes every fourth, is what is validated, told and returned. Whoever goes on from it, with or
-        without `opt_state`, goes on from the average.
+        more than 2,000, of which it takes every fourth, is what is validated, told and returned.
+        Whoever goes on from it, with or without `opt_state`, goes on from the average.
     tol, n_iter_no_change
         A replica stops when its validation loss, or its training loss without validation, has not
         fallen by `tol` for more than `n_iter_no_change` epochs in a row, as in scikit-learn.
