@@ -31,7 +31,8 @@ IDENTITY: Map = (0.0, 1.0, -np.inf, np.inf, 0.0)
 # many of them are one in the second, and where that ends, so that no slip of a digit rules all.
 NEAR, COARSER, FAR = 3.0, 10.0, 300.0
 UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf, 0.0)
-# Text of fewer values is a category, whatever it reads as; so many odd values do not make one.
+# Text of fewer values is a category, whatever it reads as. Among numbers, so many odd texts are
+# signs of their own and make no category.
 MANY, FEW_ODD = 20, 5
 
 _NUMBERS = (Real, Decimal, np.bool_)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from promissing._columns import infer_kind
+from promissing._columns import FEW_ODD, infer_kind
 
 __all__ = ["describe", "is_identifier"]
 
@@ -27,7 +27,6 @@ _NUMBERS = np.array(
     dtype=float,
 )
 _FAR = 0.5  # A sentinel is farther from the rest than this many times its width.
-_FEW_ODD = 5  # Distinct texts among numbers that still are sentinels, not a text column.
 _ALIKE = 0.9  # Columns are missing together where this share of their gaps is common.
 _MOST = 2e10  # Multiplications spent on finding them.
 _SMALL = 10  # In smaller tables all is unique.
@@ -145,7 +144,7 @@ def _suspects(counts: pd.Series, kind: str) -> Iterator[Found]:
     words = [str(value) for value in counts.index]
     numeric = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").notna().to_numpy()
     odd = int((~numeric).sum())
-    almost = 0 < odd <= _FEW_ODD and numeric.sum() >= 2 * odd
+    almost = 0 < odd <= FEW_ODD and numeric.sum() >= 2 * odd
     for word, count, number in zip(words, counts.to_numpy(), numeric, strict=True):
         if word.strip().lower() in _WORDS:
             why = "a usual sign for missing"
