@@ -916,3 +916,13 @@ def test_examples_in_docstrings(name):
     result = doctest.testmod(importlib.import_module(f"promissing.{name}"))
     assert result.attempted
     assert not result.failed
+
+
+def test_a_model_that_refuses_rows_is_explained_once_it_does_not():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = classifier((4,), max_iter=2, min_known=0.6, augment=True).fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="Set `min_known=0` on it before"):
+        shapley(model, X[:3])
+    assert len(shapley(model.set_params(min_known=0), X[:3]).values) == 3
+    with pytest.raises(TypeError, match="takes what `what_if` or `shapley` returned"):
+        importance(model)

@@ -338,6 +338,7 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
         (lambda m: m.fit(X, np.ma.masked_equal(Y, 1)), "Input y contains NaN: 10 labels.*row 1"),
         (lambda m: m.fit(X, np.where(X > 0, 1, -1)), r"must hold 1 .* and 0 .*: \[-1, 1\]"),
         (lambda m: m.set_params(class_weight=[1, 2]).fit(X, Y), "must be a dict or 'balanced'"),
+        (lambda m: m.set_params(class_weight=X[0]).fit(X, Y), "must be a dict or 'balanced'"),
         (lambda m: m.set_params(class_weight={0: np.inf}).fit(X, Y), "must not be .* infinite"),
         (
             lambda m: m.set_params(class_weight={0: 0, 1: 1}).fit(X, Y, X_val=X[::2], y_val=Y[::2]),

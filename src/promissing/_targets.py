@@ -173,7 +173,7 @@ def check_classes(y: Any, estimator: Any) -> Array:
 def check_numbers(y: Any, estimator: Any) -> NDArray[np.float64]:
     """Targets (n,) or (n, k) as float64; gaps, inf, dates and text are refused."""
     y = _without_gaps(y, "targets")
-    if getattr(y, "dtype", None) is not None and np.asarray(y).dtype.kind in "mM":
+    if isinstance(y, np.ndarray) and y.dtype.kind in "mM":
         raise ValueError(
             "`y` holds dates or durations, and a regressor learns numbers: turn them into numbers "
             "of days or seconds first."
@@ -208,9 +208,10 @@ def make_classes(
         return Classes(labels, multilabel)
     if multilabel:
         raise ValueError("`class_weight` is for one label a row, and y has several.")
-    if class_weight != "balanced" and not isinstance(class_weight, Mapping):
+    balance = isinstance(class_weight, str) and class_weight == "balanced"
+    if not (balance or isinstance(class_weight, Mapping)):
         raise ValueError(f"`class_weight` must be a dict or 'balanced'. Received: {class_weight!r}")
-    if class_weight == "balanced":
+    if balance:
         totals = np.array([weight[y == label].sum() for label in labels])
         balanced = np.divide(weight.sum() / len(labels), totals, where=totals > 0, out=totals)
         return Classes(labels, class_weights=balanced)
