@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from plain import classifier, regressor
+from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import roc_auc_score
@@ -278,7 +279,7 @@ def test_a_gap_that_training_never_saw_is_named_once():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "b"])
     model = regressor(max_iter=3, random_state=0).fit(X, X["a"])
     gaps = X.assign(b=np.nan)
-    with pytest.warns(UserWarning, match="'b' had no gap in training.*augment"):
+    with pytest.warns(UserWarning, match="'b' had no missing values in training.*augment"):
         model.predict(gaps)
     augmented = regressor(max_iter=3, augment=True).fit(X, X["a"])
     with warnings.catch_warnings():
@@ -287,13 +288,86 @@ def test_a_gap_that_training_never_saw_is_named_once():
         augmented.predict(gaps)
 
 
-def test_min_known_refuses_rows_of_which_too_little_is_known():
+def test_rows_below_min_known_are_abstained_from():
     X = np.random.default_rng(0).normal(size=(100, 4))
     X[::3, 1] = np.nan
-    model = regressor(max_iter=3, augment=True, min_known=0.5).fit(X, X[:, 0])
-    model.predict([[1.0, np.nan, np.nan, 1.0]])
-    with pytest.raises(ValueError, match=r"1 of 1 rows are known less.*row 0 to 0.25"):
+    rows = np.array([[1.0, np.nan, np.nan, 1.0], [1.0, np.nan, np.nan, np.nan], np.ones(4)])
+    number = regressor(max_iter=3, augment=True, min_known=0.5).fit(X, X[:, 0])
+    bare = number.predict(rows)
+    assert np.isnan(bare).tolist() == [False, True, False]
+    assert np.isnan(number.spread(rows)).tolist() == [False, True, False]
+    result = number.predict_selective(rows)
+    np.testing.assert_array_equal(result.prediction, bare)
+    assert result.abstained.tolist() == [False, True, False]
+    assert result.reason.tolist() == ["", "known share 0.25 is below 0.5", ""]
+    assert list(result.to_frame()) == ["prediction", "known_share", "abstained", "reason"]
+    for y in (np.where(X[:, 0] > 0, "yes", "no"), X[:, 0] > 0, (X[:, 0] > 0) * 7):
+        model = classifier(max_iter=3, augment=True, min_known=0.5).fit(X, y)
+        assert np.isnan(model.predict_proba(rows)).any(axis=1).tolist() == [False, True, False]
+        assert model.predict(rows)[1] is None
+        assert model.predict(rows[[0, 2]]).dtype == y.dtype
+        assert model.predict_selective(rows).prediction[1] is None
+    several = classifier(max_iter=3, min_known=0.5).fit(np.nan_to_num(X), (X[:, :2] > 0) * 1)
+    with pytest.warns(UserWarning, match="had no missing values in training"):
+        assert several.predict(rows)[1].tolist() == [None, None]
+    assert list(several.predict_selective(rows).to_frame())[:2] == ["prediction_0", "prediction_1"]
+
+
+def test_rows_below_min_known_are_refused_on_request():
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    model = regressor(max_iter=3, augment=True, min_known=0.5, below_min_known="raise")
+    model.fit(X, X[:, 0]).predict([[1.0, np.nan, np.nan, 1.0]])
+    with pytest.raises(ValueError, match=r"1 of 1 rows have a known share below.*row 0 with 0.25"):
         model.predict([[1.0, np.nan, np.nan, np.nan]])
+    with pytest.raises(ValueError, match="`below_min_known` must be one of"):
+        model.set_params(below_min_known="warn").fit(X, X[:, 0])
+
+
+def test_an_empty_row_is_always_abstained_from():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    model = regressor(max_iter=3, augment=True).fit(X, X[:, 0])
+    result = model.predict_selective([[np.nan, np.nan], [1.0, np.nan]])
+    assert result.reason.tolist() == ["no value is known", ""]
+    assert np.isnan(result.prediction).tolist() == [True, False]
+    assert repr(result) == "SelectivePrediction(2 rows, 1 abstained)"
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-10, 3.7, 1e100])
+def test_only_ratios_of_weights_matter(factor):
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(100, 2)), rng.random(100)
+    for solver in ("adam", "adamw"):
+        model = classifier((8,), solver=solver, alpha=1.0, max_iter=3, random_state=0)
+        expected = clone(model).fit(X, X[:, 0] > 0, weight).predict_proba(X)
+        found = clone(model).fit(X, X[:, 0] > 0, factor * weight).predict_proba(X)
+        np.testing.assert_array_equal(found, expected)
+    even = clone(model).fit(X, X[:, 0] > 0, np.full(100, factor)).predict_proba(X)
+    np.testing.assert_array_equal(even, clone(model).fit(X, X[:, 0] > 0).predict_proba(X))
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-20, 5e-324, 3e-7, -0.25, 1e300])
+def test_a_constant_target_is_predicted_exactly(value):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = regressor((8,), max_iter=2).fit(X, np.full(50, value))
+    np.testing.assert_array_equal(model.predict(X), value)
+    nearly = value * (1 + np.finfo(float).eps * np.arange(50) / 25)
+    np.testing.assert_allclose(regressor((8,), max_iter=2).fit(X, nearly).predict(X), value)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-20, 1e20])
+def test_small_and_large_targets_are_learned_alike(unit):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    expected = regressor((8,), max_iter=2, random_state=0).fit(X, X[:, 0]).predict(X)
+    found = regressor((8,), max_iter=2, random_state=0).fit(X, unit * X[:, 0]).predict(X)
+    np.testing.assert_allclose(found / unit, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_target_that_was_constant_at_first_is_learned_later():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = regressor((8,)).partial_fit(X, np.full(50, 2.0))
+    for _ in range(300):
+        model.partial_fit(X, 2 + X[:, 0])
+    assert model.score(X, 2 + X[:, 0]) > 0.9
 
 
 def test_prediction_needs_no_jax(table, fitted, tmp_path):

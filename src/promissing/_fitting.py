@@ -19,17 +19,17 @@ from sklearn.utils import _safe_indexing, check_consistent_length, check_random_
 from sklearn.utils.validation import validate_data
 
 from promissing import _automatic, _columns
-from promissing._networks import stack
+from promissing._networks import evaluate_members, stack
 from promissing._parameters import check_parameters
 from promissing._progress import EpochBar
-from promissing._targets import Classes
+from promissing._targets import Classes, Numbers
 from promissing.tables import TableEncoder, check_weight
 
 __all__ = ["Fitting"]
 
 Array = NDArray[Any]
-# Weights that single precision can add up, whatever their number.
-LIGHTEST, HEAVIEST = 1e-30, 1e30
+# The smallest ratio of two weights that single precision can work with.
+LEAST_RATIO = 1e-30
 _ENCODING = ("kinds", "n_bins", "fine_bins", "max_categories", "unseen")
 
 
@@ -61,7 +61,9 @@ class Fitting(ABC):
     n_members: int | str
     average: bool = False  # Fusion has no such parameter.
     augment: bool | float | str
+    prior_correction: bool
     min_known: float
+    below_min_known: str
     kinds: Any
     n_bins: int
     fine_bins: int | str = 0  # Nor this one.
@@ -72,6 +74,7 @@ class Fitting(ABC):
     params_: dict[str, Array]
     classes_: Array
     prior_: Array
+    prior_offset_: Array | None
     n_iter_: int
     loss_curve_: list[float]
     validation_loss_curve_: list[float]
@@ -125,7 +128,7 @@ class Fitting(ABC):
             if not resume:
                 self._draw_lines(tables[0], y, weight)
             targets = self._target.encode(y)
-            weights = self._target.row_weights(y, weight)
+            weights = _relative(self._target.row_weights(y, weight))
             if X_val is None:
                 rows, val_rows = self._split(y)
             else:
@@ -134,7 +137,7 @@ class Fitting(ABC):
                 check_consistent_length(tables[1], y_val)
                 targets = np.concatenate([targets, self._target.encode(y_val, "y_val")])
                 more = self._target.row_weights(y_val, np.ones(len(y_val)))
-                weights = np.concatenate([weights, more])
+                weights = np.concatenate([weights, _relative(more)])
                 rows = [np.arange(len(y))] * len(self._rngs)
                 val_rows = [np.arange(len(y), len(targets))] * len(self._rngs)
             if val_rows is not None and not all(weights[mine].any() for mine in val_rows):
@@ -167,11 +170,6 @@ class Fitting(ABC):
                 patience=self.n_iter_no_change if constant or val_rows is not None else np.inf,
                 average=self.average,
             )
-            if self._learns_prior():
-                for r in range(self.n_members_):
-                    member = {name: value[r] for name, value in self.params_.items()}  # Views.
-                    outputs = self._target.prior_outputs(self.prior_)
-                    self._network.end_at(member, outputs, self.encoder_._observed)
         unfinished = not (trained.converged.all() or trained.interrupted)
         if constant and unfinished and np.isfinite(self.n_iter_no_change):
             warnings.warn(
@@ -194,7 +192,7 @@ class Fitting(ABC):
             self._train(
                 tables,
                 self._target.encode(y),
-                self._target.row_weights(y, weight),
+                _relative(self._target.row_weights(y, weight)),
                 [np.arange(len(y))] * len(self._rngs),
                 None,
                 resume=resume,
@@ -240,13 +238,19 @@ class Fitting(ABC):
         validate_data(self, table.named, reset=not resume, skip_check_array=True)
         check_consistent_length(X, y)
         weight = check_weight(sample_weight, table.shape[0])
+        total = weight.sum()
+        if not np.isfinite(total):
+            raise ValueError("The sum of `sample_weight` is not finite. Divide the weights by it.")
+        weight = _relative(weight)
         if not weight.all():
             seen = np.flatnonzero(weight)
             X, y, weight = _safe_indexing(X, seen), _safe_indexing(y, seen), weight[seen]
         y = self._check_y(y)
         if resume:
             self._check_unchanged(X)
-            if isinstance(self._target, Classes) and not self._target.multilabel:
+            if isinstance(self._target, Numbers):
+                self._target = self._target.resumed(y, weight)
+            elif not self._target.multilabel:
                 # The classes stay; what they weigh may have been changed.
                 self._target = self._make_target(y, weight, self._target.labels)
         else:
@@ -262,7 +266,7 @@ class Fitting(ABC):
             gaps = np.isnan(encoded[:, self._first_columns()]).any(axis=0)
             self.encoder_ = copy(self.encoder_)  # The old one, should this fail, stays as it was.
             self.encoder_.gaps_in_training_ = self.encoder_.gaps_in_training_ | gaps
-        self._update_prior(y, weight, resume=resume)
+        self._update_prior(y, weight, total, resume=resume)
         return [encoded], y, weight
 
     def _encoding(self) -> dict[str, Any]:
@@ -290,21 +294,20 @@ class Fitting(ABC):
         self._prior_weight = 0.0
         self._warned = set()
 
-    def _update_prior(self, y: Array, weight: Array, *, resume: bool) -> None:
+    def _update_prior(self, y: Array, weight: Array, total: float, *, resume: bool) -> None:
+        """Settle the prior, given relative weights and the sum of those that came.
+
+        With partial_fit, each call counts in proportion to the sum of its weights.
+        """
         self._target.encode(y)  # Complains of classes and shapes that are new.
+        share = self._target.row_weights(y, weight).sum() / weight.sum()
         weight = self._target.row_weights(y, weight)
         if not weight.sum() > 0:
             raise ValueError("`class_weight` leaves no row with a weight above zero.")
-        least, most = weight[weight > 0].min(), weight.max()
-        if least < LIGHTEST or most > HEAVIEST:
-            raise ValueError(
-                f"Weights must lie between {LIGHTEST} and {HEAVIEST}, or be 0. `sample_weight`, "
-                f"times `class_weight` if there is one, goes from {least:.3g} to {most:.3g}."
-            )
-        prior, total = self._target.prior(y, weight), self._prior_weight
-        if resume and total > 0:
-            prior = (self.prior_ * total + prior * weight.sum()) / (total + weight.sum())
-        self.prior_, self._prior_weight = prior, total + weight.sum()
+        prior, before, now = self._target.prior(y, weight), self._prior_weight, total * share
+        if resume and before > 0:
+            prior = (self.prior_ * before + prior * now) / (before + now)
+        self.prior_, self._prior_weight = prior, before + now
 
     def _check_unchanged(self, X: Any) -> None:
         """Refuse to go on with another network or encoding than the one that was trained."""
@@ -440,7 +443,16 @@ class Fitting(ABC):
         self.loss_, self.best_loss_ = self.loss_curve_[-1], float(np.nanmin(self.loss_curve_))
         self.n_iter_ = n_before + int(trained.n_epochs.max())
         self.n_outputs_ = self._target.n_outputs
+        self._correct_to_prior()
         return trained
+
+    def _correct_to_prior(self) -> None:
+        """Settle what is added to the outputs of each member so that an empty row is the prior."""
+        self.prior_offset_ = None
+        if self.prior_correction:
+            empty = np.full((1, self._network.n_columns), np.nan)
+            outputs = evaluate_members(self._network, self.params_, empty)[:, 0]
+            self.prior_offset_ = self._target.prior_outputs(self.prior_) - outputs
 
     def _learns_prior(self) -> bool:
         """Whether nothing known is to mean the prior, by empty rows and a last step."""
@@ -502,6 +514,26 @@ def _with_empty_rows(
     rows = [np.concatenate([mine, np.repeat(places, each)]) for mine in rows]
     targets = np.concatenate([targets, added.astype(targets.dtype)])
     return rows, targets, np.append(weights, weight * shares * wanted / each)
+
+
+def _relative(weight: Array) -> Array:
+    """Weights in units of the mean of those above zero: only their ratios matter.
+
+    They are rounded to single precision, in which they are used. Weights that differ by a common
+    factor then give the same model, bit for bit. All may be zero.
+    """
+    most = weight.max()
+    if not most > 0:
+        return weight
+    ratio = weight / most
+    least = ratio[weight > 0].min()
+    if least < LEAST_RATIO:
+        raise ValueError(
+            f"The smallest weight above zero must be at least {LEAST_RATIO} times the largest. "
+            f"`sample_weight`, times `class_weight` if there is one, has a ratio of {least:.3g}."
+        )
+    ratio = ratio.astype(np.float32).astype(np.float64)
+    return np.asarray(ratio / ratio[ratio > 0].mean())
 
 
 def _means(curves: Array) -> list[float]:

@@ -51,7 +51,7 @@ def draw_lines(
     Z = table[:, columns] * units.astype(table.dtype)
     if not (np.abs(Z) > NEAR).any():
         return None
-    y = (y - target.mean) / target.scale  # Their variances are 1, or 0 if they are constant.
+    y = target.standardise(y)  # Their variances are 1, or 0 if they are constant.
     coefs, centre, errors = _ridge(Z, y, weight)
     good = errors <= MOST_LEFT
     if good.any():

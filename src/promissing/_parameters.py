@@ -24,6 +24,8 @@ _CHOICES = {
     "early_stopping": (True, False, "auto"),
     "average": (True, False),
     "straight": (True, False),
+    "prior_correction": (True, False),
+    "below_min_known": ("abstain", "raise"),
 }
 
 

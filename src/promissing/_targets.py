@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from promissing._columns import moments
 __all__ = ["Classes", "Numbers", "check_classes", "check_numbers", "make_classes", "make_numbers"]
 
 Array = NDArray[Any]
+# A target that varies by less than this part of its size is constant but for rounding.
+ROUNDING = 64 * np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,8 @@ class Classes:
 class Numbers:
     """Numbers, which the network sees less `mean` and over `scale`.
 
-    These are the weighted mean and deviation, or those of what straight lines leave.
+    These are the weighted mean and deviation, or those of what straight lines leave. The scale of a
+    constant target is 0: its prediction is the mean, whatever the network gives.
     """
 
     mean: NDArray[np.float64]
@@ -122,7 +125,18 @@ class Numbers:
         if (y.ndim == 1) != self.flat or (y.ndim == 2 and y.shape[1] != len(self.mean)):
             wanted = "(n,)" if self.flat else f"(n, {len(self.mean)})"
             raise ValueError(f"`{name}` must have the shape {wanted}. Received: {y.shape}.")
-        return ((y.reshape(len(y), -1) - self.mean) / self.scale).astype(np.float32)
+        return self.standardise(y.reshape(len(y), -1)).astype(np.float32)
+
+    def standardise(self, y: Array) -> NDArray[np.float64]:
+        """Targets (..., k) less the mean and over the scale, if that is not 0."""
+        return np.asarray((y - self.mean) / np.where(self.scale > 0, self.scale, 1.0))
+
+    def resumed(self, y: Array, weight: Array) -> Numbers:
+        """The same, with a scale for targets that were constant so far and no longer are."""
+        if self.scale.all():
+            return self
+        scale = make_numbers(y, weight).scale
+        return replace(self, scale=np.where(self.scale > 0, self.scale, scale))
 
     def row_weights(self, y: Array, weight: Array) -> Array:
         """The weights of rows."""
@@ -134,7 +148,7 @@ class Numbers:
 
     def prior_outputs(self, prior: Array) -> NDArray[np.float64]:
         """The outputs (k,) that mean the prior."""
-        return np.asarray((prior - self.mean) / self.scale)
+        return self.standardise(prior)
 
     def prior_targets(self, prior: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Targets (m, k) as `encode` makes them, and shares (m,), that together are the prior."""
@@ -230,10 +244,10 @@ def make_numbers(y: NDArray[np.float64], weight: Array) -> Numbers:
     """The mean and deviation of every target."""
     columns = y.reshape(len(y), -1)
     mean, scale = np.array([moments(column, weight) for column in columns.T]).T
-    # A constant is learnt to within a small part of its own size, not of 1.
-    constant = (columns == columns[0]).all(axis=0) & (mean != 0)
-    scale = np.where(constant, np.abs(mean), scale)
-    return Numbers(mean, scale, flat=y.ndim == 1)
+    size = np.abs(columns).max(axis=0)
+    with np.errstate(over="ignore"):
+        constant = np.ptp(columns, axis=0) <= ROUNDING * size
+    return Numbers(mean, np.where(constant, 0.0, scale), flat=y.ndim == 1)
 
 
 def _without_gaps(y: Any, what: str) -> Any:

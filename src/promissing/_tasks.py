@@ -55,7 +55,10 @@ class NanClassifier(ClassifierMixin, NanEstimator):
         return self._partial_fit(X, y, sample_weight, classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The probability of every class (n, K), or of every label; the mean of the members."""
+        """The probability of every class (n, K), or of every label; the mean of the members.
+
+        NaN where the model abstains; see `min_known`.
+        """
         return np.asarray(self._members(X).mean(axis=0))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
@@ -64,9 +67,13 @@ class NanClassifier(ClassifierMixin, NanEstimator):
             return np.asarray(np.log(self.predict_proba(X)))
 
     def predict(self, X: Any) -> Array:
-        """The most probable class of every row, or the labels more probable than not."""
+        """The most probable class of every row, or the labels more probable than not.
+
+        None where the model abstains; see `min_known`.
+        """
         proba = self.predict_proba(X)
-        return np.asarray(self._target.decide(proba))
+        abstained = np.asarray(np.isnan(proba).any(axis=1))
+        return self._with_blanks(self._target.decide(proba), abstained)
 
     def spread(self, X: Any) -> NDArray[np.float64]:
         """How far the members lie apart: the standard deviation of their probabilities (n, K)."""
@@ -103,7 +110,10 @@ class NanRegressor(RegressorMixin, NanEstimator):
         return self._partial_fit(X, y, sample_weight)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """The predicted targets, (n,) or (n, k): the mean of the members."""
+        """The predicted targets, (n,) or (n, k): the mean of the members.
+
+        NaN where the model abstains; see `min_known`.
+        """
         return np.asarray(self._members(X).mean(axis=0))
 
     def spread(self, X: Any) -> NDArray[np.float64]:

@@ -31,6 +31,7 @@ PAPER: Mapping[str, Any] = MappingProxyType(
         "fusion_units": 5,
         "dropout": 0.1,
         "input_dropout": "zero",
+        "prior_correction": False,
         "resample": True,
         "alpha": 0.0,
         "learning_rate": "constant",
@@ -93,7 +94,9 @@ class _NanFusion(NanEstimator):
         augment: bool | float = False,
         augment_by: str = "number",
         augment_empty: bool = True,
+        prior_correction: bool = True,
         min_known: float = 0.0,
+        below_min_known: str = "abstain",
         dropout: float = 0.3,
         input_dropout: str = "unknown",
         solver: str = "adam",
@@ -130,7 +133,9 @@ class _NanFusion(NanEstimator):
         self.augment = augment
         self.augment_by = augment_by
         self.augment_empty = augment_empty
+        self.prior_correction = prior_correction
         self.min_known = min_known
+        self.below_min_known = below_min_known
         self.dropout = dropout
         self.input_dropout = input_dropout
         self.solver = solver
@@ -315,8 +320,15 @@ class NanFusionClassifier(NanClassifier, _NanFusion):
         Whether rows of the smaller classes are drawn again, with replacement, until all classes
         have as many rows as the largest. Only rows trained on are drawn, by each member anew; rows
         that judge the epochs are weighed instead. The prior is then even.
+    prior_correction : bool, default=True
+        Whether the outputs are corrected so that a row without known values predicts the training
+        prior exactly. The correction is zero for complete rows and grows with the fourth
+        power of the share of features that are missing.
     min_known : float, default=0
-        Predicting a row of which a smaller share is known is an error.
+        The model abstains from rows with a smaller share of known features: their probabilities
+        and predicted numbers are NaN, and their predicted class is None.
+    below_min_known : {"abstain", "raise"}, default="abstain"
+        With "raise", a row below `min_known` is an error instead.
     dropout : float, default=0.3
         Dropout rate in front of every layer; 0.1 in the paper.
     input_dropout : {"unknown", "zero"}, default="unknown"
@@ -380,7 +392,9 @@ n_features_in_, feature_names_in_, n_outputs_
         augment_empty: bool = True,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         resample: bool = False,
+        prior_correction: bool = True,
         min_known: float = 0.0,
+        below_min_known: str = "abstain",
         dropout: float = 0.3,
         input_dropout: str = "unknown",
         solver: str = "adam",
@@ -418,7 +432,9 @@ n_features_in_, feature_names_in_, n_outputs_
             augment=augment,
             augment_by=augment_by,
             augment_empty=augment_empty,
+            prior_correction=prior_correction,
             min_known=min_known,
+            below_min_known=below_min_known,
             dropout=dropout,
             input_dropout=input_dropout,
             solver=solver,
@@ -492,11 +508,11 @@ n_features_in_, feature_names_in_, n_outputs_
                 own[r, val_rows[r]] *= times[number[val_rows[r]]]
         return drawn, weights if val_rows is None else own
 
-    def _update_prior(self, y: Array, weight: Array, *, resume: bool) -> None:
+    def _update_prior(self, y: Array, weight: Array, total: float, *, resume: bool) -> None:
         if self.resample:
             _, number, counts = np.unique(y, return_inverse=True, return_counts=True)
             weight = weight * counts.max() / counts[number]
-        super()._update_prior(y, weight, resume=resume)
+        super()._update_prior(y, weight, total, resume=resume)
 
 
 class NanFusionRegressor(NanRegressor, _NanFusion):
@@ -508,10 +524,10 @@ class NanFusionRegressor(NanRegressor, _NanFusion):
     Parameters
     ----------
     modalities, units, remainder, fusion_units, activation, compensation, n_members, augment, \
-augment_by, augment_empty, min_known, dropout, input_dropout, solver, alpha, batch_size, \
-learning_rate, learning_rate_init, max_iter, shuffle, random_state, tol, verbose, warm_start, \
-momentum, nesterovs_momentum, early_stopping, validation_fraction, beta_1, beta_2, epsilon, \
-n_iter_no_change, kinds, n_bins, max_categories, unseen
+augment_by, augment_empty, prior_correction, min_known, below_min_known, dropout, input_dropout, \
+solver, alpha, batch_size, learning_rate, learning_rate_init, max_iter, shuffle, random_state, \
+tol, verbose, warm_start, momentum, nesterovs_momentum, early_stopping, validation_fraction, \
+beta_1, beta_2, epsilon, n_iter_no_change, kinds, n_bins, max_categories, unseen
         As in `NanFusionClassifier`.
 
     Attributes

@@ -62,7 +62,9 @@ class _NanMLP(NanEstimator):
         straight: bool = True,
         n_members: int | str = "auto",
         augment: bool | float | str = "auto",
+        prior_correction: bool = True,
         min_known: float = 0.0,
+        below_min_known: str = "abstain",
         dropout: float = 0.1,
         solver: str = "adamw",
         alpha: float = 1.0,
@@ -98,7 +100,9 @@ class _NanMLP(NanEstimator):
         self.straight = straight  # Of the regressor alone.
         self.n_members = n_members
         self.augment = augment
+        self.prior_correction = prior_correction
         self.min_known = min_known
+        self.below_min_known = below_min_known
         self.dropout = dropout
         self.solver = solver
         self.alpha = alpha
@@ -241,8 +245,15 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         nothing is known predicts it.
     class_weight : dict or "balanced", optional
         Weights of the classes, as elsewhere in scikit-learn.
+    prior_correction : bool, default=True
+        Whether the outputs are corrected so that a row without known values predicts the training
+        prior exactly. The correction is zero for complete rows and grows with the fourth
+        power of the share of features that are missing.
     min_known : float, default=0
-        Predicting a row of which a smaller share is known is an error.
+        The model abstains from rows with a smaller share of known features: their probabilities
+        and predicted numbers are NaN, and their predicted class is None.
+    below_min_known : {"abstain", "raise"}, default="abstain"
+        With "raise", a row below `min_known` is an error instead.
     dropout : float, default=0.1
         Dropout rate of the hidden layers.
     solver : {"adamw", "adam", "sgd"}, default="adamw"
@@ -322,7 +333,9 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         n_members: int | str = "auto",
         augment: bool | float | str = "auto",
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        prior_correction: bool = True,
         min_known: float = 0.0,
+        below_min_known: str = "abstain",
         dropout: float = 0.1,
         solver: str = "adamw",
         alpha: float = 1.0,
@@ -359,7 +372,9 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
             straight=False,
             n_members=n_members,
             augment=augment,
+            prior_correction=prior_correction,
             min_known=min_known,
+            below_min_known=below_min_known,
             dropout=dropout,
             solver=solver,
             alpha=alpha,
@@ -408,7 +423,8 @@ class NanMLPRegressor(NanRegressor, _NanMLP):
         bins and at most 400 columns, a category counting for as many as it has values. A first call
         of `partial_fit` draws none.
     hidden_layer_sizes, activation, compensation, compensation_rate, gate_rate, n_members, \
-augment, min_known, dropout, solver, alpha, batch_size, learning_rate, learning_rate_init, \
+augment, prior_correction, min_known, below_min_known, \
+dropout, solver, alpha, batch_size, learning_rate, learning_rate_init, \
 max_iter, shuffle, random_state, tol, verbose, warm_start, momentum, nesterovs_momentum, \
 early_stopping, validation_fraction, beta_1, beta_2, epsilon, n_iter_no_change, average, kinds, \
 n_bins, fine_bins, max_categories, unseen

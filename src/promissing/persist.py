@@ -54,6 +54,8 @@ def save(model: Any, path: str | Path) -> None:
     tensors = {f"encoder.{name}": value for name, value in arrays.items()}
     tensors |= {f"params.{name}": value for name, value in model.params_.items()}
     tensors["prior"] = model.prior_
+    if model.prior_offset_ is not None:
+        tensors["prior_offset"] = model.prior_offset_
     target = model._target
     if isinstance(target, Classes):
         labels = target.labels
@@ -184,6 +186,10 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
     model.prior_ = tensors["prior"]
     if model.prior_.shape != (len(labels) if is_classifier(model) else outputs,):
         raise ValueError(f"the prior has the shape {model.prior_.shape}")
+    offset = tensors.get("prior_offset", np.zeros((model.n_members_, outputs)))
+    if offset.shape != (model.n_members_, outputs) or not np.isfinite(offset).all():
+        raise ValueError(f"the prior offset has the shape {offset.shape} or is not finite")
+    model.prior_offset_ = tensors.get("prior_offset")
     for name in model._facts:
         setattr(model, name, document["facts"][name])
     model.missing_values_ = tuple(str(value) for value in document["missing_values"])

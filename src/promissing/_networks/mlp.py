@@ -21,9 +21,6 @@ Uniform = Callable[[tuple[int, ...]], Any]
 FIXED = ("straight_kernel", "straight_compensation_weight")  # These are not trained.
 AJAR = 0.1  # Where the gates of fine columns start.
 SURE = 7.0  # How sure, in logits, a new network may be: 1 in 1,000.
-# Newton's method for `end_at`, in units of what goes into a neuron.
-NUDGE, NEAR, LARGEST_STEP = 1e-6, 1e-4, 1.0
-HALVES, BETTER = 0.5 ** np.arange(10), 0.9
 
 
 def _logistic(h: Any, xp: Any) -> Any:
@@ -198,48 +195,6 @@ class MLP:
         if self.straight:  # Which gives them already.
             outputs = np.zeros_like(outputs)
         params[f"bias_{len(self.hidden)}"][:] = np.clip(outputs, -SURE, SURE)
-
-    def end_at(
-        self, params: dict[str, np.ndarray], outputs: np.ndarray, features: np.ndarray
-    ) -> None:
-        """Let an empty row give these outputs: its compensation makes the last small step.
-
-        The compensations of the `features` (F,) that are marked have equal parts in it, so that a
-        row with few gaps hardly moves. Nothing changes where there is no compensation, or where no
-        small step leads there. `params` are changed in place.
-        """
-        if self.compensation == "none" or not features.any():
-            return
-        weight = params["compensation_weight"].astype(np.float64)
-        start = sums = weight.sum(axis=0) if weight.ndim == 2 else weight
-        if self.straight:
-            nothing = np.full((1, self.n_columns), np.nan)
-            outputs = outputs - self._along(params, self.prune(nothing, xp=np), xp=np)[0]
-
-        def lacking(sums: np.ndarray) -> np.ndarray:
-            lacks = outputs - self._after_first(params, sums, xp=np)
-            # A softmax does not see what all outputs have in common.
-            common = lacks.mean(axis=1, keepdims=True) if self.loss_name == "softmax" else 0.0
-            return np.asarray(lacks - common)
-
-        nudge = NUDGE
-        while nudge <= LARGEST_STEP:
-            lacks = lacking(np.vstack([sums, sums + nudge * np.eye(len(sums))]))
-            if np.abs(lacks[0]).max() < NEAR:
-                params["compensation_weight"][features if weight.ndim == 2 else ...] += (
-                    sums - start
-                ) / (np.count_nonzero(features) if weight.ndim == 2 else 1)
-                return
-            slopes = (lacks[0] - lacks[1:]) / nudge
-            # A whole step may lead past a kink of relu: the best of its halves. Where none is
-            # better, neurons that are at rest have to wake, and slopes are taken from farther away.
-            tried = sums + np.linalg.lstsq(slopes.T, lacks[0], rcond=None)[0] * HALVES[:, None]
-            tried = tried[np.abs(tried - start).max(axis=1) <= LARGEST_STEP]
-            off = np.linalg.norm(lacking(tried), axis=1)
-            if len(off) and off.min() < BETTER * np.linalg.norm(lacks[0]):
-                sums, nudge = tried[off.argmin()], NUDGE
-            else:
-                nudge *= 10
 
     def first_layer(self, params: Params, *, dtype: Any = np.float64) -> tuple[Any, Any, Any, Any]:
         """The kernel, bias, compensation and layout `_core` takes."""

@@ -145,7 +145,7 @@ def validate(
             model = DummyClassifier(strategy="prior").fit(known, truth)
         with warnings.catch_warnings():
             # As in the paper: trained on the gaps there are.
-            warnings.filterwarnings("ignore", ".* had no gap in training", UserWarning)
+            warnings.filterwarnings("ignore", ".* had no missing values in training", UserWarning)
             proba = model.predict_proba(X.iloc[test])[:, 1]
         seconds = perf_counter() - start
         found = {
