@@ -128,8 +128,9 @@ class Numbers:
         return self.standardise(y.reshape(len(y), -1)).astype(np.float32)
 
     def standardise(self, y: Array) -> NDArray[np.float64]:
-        """Targets (..., k) less the mean and over the scale, if that is not 0."""
-        return np.asarray((y - self.mean) / np.where(self.scale > 0, self.scale, 1.0))
+        """Targets (..., k) less the mean and over the scale; 0 where that is 0."""
+        varies = self.scale > 0
+        return np.asarray(np.where(varies, (y - self.mean) / np.where(varies, self.scale, 1.0), 0))
 
     def resumed(self, y: Array, weight: Array) -> Numbers:
         """The same, with a scale for targets that were constant so far and no longer are."""
