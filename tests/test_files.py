@@ -214,6 +214,31 @@ def test_a_link_stays_a_link(tmp_path):
     assert (tmp_path / "real.txt").read_text() == "after"
 
 
+def test_links_that_lead_nowhere_are_refused(tmp_path):
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    with pytest.raises(FileError, match="loop.csv is a symbolic link that leads back to itself"):
+        write_table(FRAME, tmp_path / "loop.csv")
+    (tmp_path / "lost.csv").symlink_to(tmp_path / "none" / "t.csv")
+    with pytest.raises(FileError, match="There is no directory .*none to write t.csv in"):
+        write_table(FRAME, tmp_path / "lost.csv")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "-"])
+@pytest.mark.parametrize("place", ["name", "cell"])
+def test_text_that_is_not_valid_unicode_is_refused_by_column(tmp_path, monkeypatch, suffix, place):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    texts = {"name": ("a\ud800", "b"), "cell": ("a", "b\ud800")}[place]
+    names = pd.Index([texts[0], "c"], dtype=object)
+    frame = pd.DataFrame(np.array([[1, texts[1]]], object), columns=names, dtype=object)
+    target = "-" if suffix == "-" else tmp_path / f"t.{suffix}"
+    column = {"name": r"'a\\ud800'", "cell": "'c'"}[place]
+    with pytest.raises(FileError, match=f"cannot be written: in column {column}, .* is not valid"):
+        write_table(frame, target)
+    with pytest.raises(FileError, match=r"cannot be written: '.*\\ud800.*' is not valid utf-8"):
+        write_text("-" if suffix == "-" else tmp_path / "t.txt", "a\ud800")
+    assert not os.listdir(tmp_path)
+
+
 def test_examples_in_docstrings():
     result = doctest.testmod(promissing.files)
     assert result.attempted

@@ -22,7 +22,15 @@ import pandas as pd
 
 from promissing._delimited import MISSING, FileError, read_csv, refuse_doubles, short, to_pandas
 
-__all__ = ["FileError", "check_target", "read_table", "write_bytes", "write_table", "write_text"]
+__all__ = [
+    "FileError",
+    "atomic_write",
+    "check_target",
+    "read_table",
+    "write_bytes",
+    "write_table",
+    "write_text",
+]
 
 _KINDS = {
     **dict.fromkeys((".csv", ".txt", ".tsv", ".tab"), "csv"),
@@ -96,16 +104,38 @@ def read_table(
     return _without(frame, missing_values)
 
 
-def check_target(target: str | Path, suffixes: Collection[str] | None = None) -> None:
-    """Refuse a file that could not be written, before any work is done for it."""
+def check_target(
+    target: str | Path, suffixes: Collection[str] | None = None, *, special: bool = True
+) -> None:
+    """Refuse a file that could not be written, before any work is done for it.
+
+    Parameters
+    ----------
+    target : str or Path
+        The file; "-" is standard output. A symbolic link stands for the file it points to.
+    suffixes : collection of str, optional
+        The suffixes that are allowed; by default those of tables.
+    special : bool, default=True
+        Whether a device or a pipe may be written to, whatever its suffix.
+
+    Examples
+    --------
+    >>> from promissing.files import check_target
+    >>> check_target("table.csv")
+    """
     if str(target) == "-":
         return
     path = Path(target)
     if path.is_dir():
         raise FileError(f"{path} is a directory. Give the name of a file.")
-    if not path.parent.is_dir():
-        raise FileError(f"There is no directory {path.parent} to write {path.name} in.")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
+    if _is_special(path) and not special:
+        raise FileError(f"{path} is a device or a pipe. Give the name of a regular file.")
+    real = _followed(path)
+    if not real.parent.is_dir():
+        raise FileError(f"There is no directory {real.parent} to write {real.name} in.")
+    # An ordinary file is replaced, for which its directory must be writable, too.
+    places = [path] if _is_special(path) else [real.parent, *([real] if real.exists() else [])]
+    if not all(os.access(place, os.W_OK) for place in places):
         raise FileError(f"{path} cannot be written: permission denied.")
     if suffixes is None:
         _kind_of(path)
@@ -115,15 +145,33 @@ def check_target(target: str | Path, suffixes: Collection[str] | None = None) ->
 
 
 def write_table(frame: pd.DataFrame, target: str | Path) -> None:
-    """Write a table as its suffix says, whole or not at all; "-" is CSV on standard output."""
+    """Write a table as its suffix says, whole or not at all.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table; its index is not written.
+    target : str or Path
+        The file; "-" is CSV on standard output. A symbolic link is followed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from promissing.files import write_table
+    >>> write_table(pd.DataFrame({"age": [34, 51]}), "-")
+    age
+    34
+    51
+    """
     if str(target) == "-":
-        frame.to_csv(sys.stdout, index=False)
-        sys.stdout.flush()
+        with _text_of(frame, "Standard output"):
+            frame.to_csv(sys.stdout, index=False)
+            sys.stdout.flush()
         return
     check_target(target)
     path = Path(target)
     kind = _kind_of(path)
-    with _draft(path) as draft:
+    with _text_of(frame, path), atomic_write(path) as draft:
         if kind == "parquet":
             frame.to_parquet(draft, index=False)
         elif kind == "excel":
@@ -141,20 +189,100 @@ def write_table(frame: pd.DataFrame, target: str | Path) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text, whole or not at all; "-" is standard output."""
-    if str(path) == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    else:
-        write_bytes(path, text.encode())
+    """Write a text as UTF-8, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; "-" is standard output. A symbolic link is followed.
+    text : str
+        The text.
+
+    Examples
+    --------
+    >>> from promissing.files import write_text
+    >>> write_text("-", "done")
+    done
+    """
+    try:
+        if str(path) == "-":
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            write_bytes(path, text.encode())
+    except UnicodeEncodeError as error:
+        name = "Standard output" if str(path) == "-" else path
+        raise FileError(f"{name} cannot be written: {_not_encoded(error)}") from error
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. A symbolic link is followed.
+    data : bytes
+        Its contents.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from promissing.files import write_bytes
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "data.bin"
+    >>> write_bytes(path, b"1234")
+    >>> path.read_bytes()
+    b'1234'
+    """
     path = Path(path)
     check_target(path, (path.suffix.lower(),))
-    with _draft(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_bytes(data)
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | Path) -> Iterator[Path]:
+    """Replace a file by a draft, once the draft is complete.
+
+    If the block raises, the old file stays as it was. A symbolic link is followed: the file it
+    points to is replaced, and the link stays. A device or a pipe is written to directly.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. It need not exist; its directory must.
+
+    Yields
+    ------
+    Path
+        The draft to write to, in the directory of the file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from promissing.files import atomic_write
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "notes.txt"
+    >>> with atomic_write(path) as draft:
+    ...     _ = draft.write_text("complete")
+    >>> path.read_text()
+    'complete'
+    """
+    path = Path(path)
+    if _is_special(path):
+        yield path
+        return
+    path = _followed(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        mask = os.umask(0)
+        os.umask(mask)
+        draft.chmod(0o666 & ~mask)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 class _Content:
@@ -271,21 +399,40 @@ def _without(frame: pd.DataFrame, missing_values: Sequence[str]) -> pd.DataFrame
     return frame
 
 
+def _followed(path: Path) -> Path:
+    """The file a symbolic link points to; other paths as they are."""
+    if not path.is_symlink():
+        return path
+    real = Path(os.path.realpath(path))
+    if real.is_symlink():
+        raise FileError(f"{path} is a symbolic link that leads back to itself.")
+    return real
+
+
 @contextlib.contextmanager
-def _draft(path: Path) -> Iterator[Path]:
-    """A file to write to, which takes its place only once it is whole."""
-    if _is_special(path):  # /dev/null and its kin are written to, never replaced.
-        yield path
-        return
-    path = path.resolve()  # What a link points to is replaced, not the link.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    draft = Path(name)
+def _text_of(frame: pd.DataFrame, name: object) -> Iterator[None]:
+    """Name the column with text that the file cannot hold."""
     try:
-        yield draft
-        mask = os.umask(0)
-        os.umask(mask)
-        draft.chmod(0o666 & ~mask)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+        yield
+    except UnicodeEncodeError as error:
+        encoding = error.encoding
+        column = next((c for c in frame if not _encodable([c, *frame[c]], encoding)), None)
+        raise FileError(
+            f"{name} cannot be written: {'' if column is None else f'in column {column!r}, '}"
+            f"{_not_encoded(error)}"
+        ) from error
+
+
+def _encodable(values: Sequence[Any], encoding: str) -> bool:
+    try:
+        for value in values:
+            if isinstance(value, str):
+                value.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _not_encoded(error: UnicodeEncodeError) -> str:
+    text = error.object[max(0, error.start - 10) : error.start + 10]
+    return f"{text!a:.60} is not valid {error.encoding} text. Correct the text."

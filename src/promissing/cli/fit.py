@@ -89,7 +89,7 @@ def fit(
 
         if out == "-":
             raise FileError("A model is a file: give --out a name that ends in .safetensors.")
-        check_target(out, (".safetensors",))
+        check_target(out, (".safetensors",), special=False)
         problem = read_problem(file, **given)
         train, held = _split(problem, hold_out, seed)
         asked = {"max_iter": epochs, "n_members": members, "augment": None if augment else False}
