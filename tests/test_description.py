@@ -107,6 +107,12 @@ def test_identifiers():
     assert not is_identifier(pd.Series(range(5)))  # Anything is unique in so few.
 
 
+def test_text_that_is_not_valid_unicode_is_refused_by_column():
+    frame = pd.DataFrame({"a": np.array(["x", "y\ud800"], object)}, dtype=object)
+    with pytest.raises(ValueError, match="Column 'a' has text that is not valid Unicode"):
+        describe(frame)
+
+
 def test_examples_in_docstrings():
     result = doctest.testmod(promissing.description)
     assert result.attempted

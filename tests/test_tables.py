@@ -836,3 +836,19 @@ def test_read_gives_one_column_per_feature_with_categories_as_places():
     )
     new = pd.DataFrame({"x": [1.0], "c": ["z"], "never": [5.0]})
     np.testing.assert_array_equal(encoder.read(new), [[1, -1, np.nan]])
+
+
+@pytest.mark.parametrize("place", ["name", "cell", "text array"])
+def test_text_that_is_not_valid_unicode_is_refused_by_column(place):
+    names = pd.Index(["a\ud800" if place == "name" else "a"], dtype=object)
+    cells = np.array([["x"], ["y" if place == "name" else "y\udc80"]], object)
+    bad = pd.DataFrame(cells, columns=names, dtype=object)
+    bad = cells.astype(str) if place == "text array" else bad
+    column = {"name": r"'a\\ud800'", "cell": "'a'", "text array": "0"}[place]
+    match = f"Column {column} has text that is not valid Unicode"
+    with pytest.raises(ValueError, match=match):
+        TableEncoder().fit(bad)
+    good = pd.DataFrame({"a": ["x", "y"]})
+    encoder = TableEncoder().fit(good if place == "cell" else good.to_numpy())
+    with pytest.raises(ValueError, match=match):
+        encoder.transform(bad)

@@ -101,6 +101,11 @@ def open_table(X: Any, estimator: Any = None) -> Table:
     repeated = [name for name, count in Counter(X.columns).items() if count > 1]
     if repeated:
         raise ValueError(f"Column names must be unique. Received more than once: {repeated}")
+    for name in map(str, X.columns):
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            refuse_text(error, name)
     if 0 in X.shape:
         check_array(np.empty(X.shape), estimator=estimator)  # Raises.
 
@@ -198,6 +203,8 @@ def factorize(column: Any, key: Key) -> tuple[NDArray[np.intp], list[Scalar]]:
     """Find a column's distinct values and, for every row, which one it holds (-1: missing)."""
     try:
         codes, values = pd.Series(column).factorize()
+    except UnicodeEncodeError as error:
+        refuse_text(error, key)
     except (TypeError, NotImplementedError):  # Cells that cannot be hashed.
         cells, seen = _cells(column)
         for cell in cells[seen]:
@@ -313,6 +320,15 @@ def refuse_infinity(value: Any, dtype: DTypeLike, key: Key) -> NoReturn:
     )
 
 
+def refuse_text(error: UnicodeEncodeError, key: Key) -> NoReturn:
+    """Raise the error for text that is not valid Unicode, such as a lone surrogate."""
+    raise ValueError(
+        f"Column {key!r:.60} has text that is not valid Unicode, in its name or its values: "
+        f"{error.object!r:.60}. Correct the text, for example with "
+        '`text.encode("utf-8", "replace").decode()`.'
+    ) from None
+
+
 def moments(x: Float, weight: Float) -> tuple[float, float]:
     """Compute the weighted mean and deviation; 1 for the deviation of a constant.
 
@@ -351,7 +367,13 @@ def _scalar(value: Any, key: Key) -> Scalar:
     """Turn a category into a plain Python scalar: 1, 1.0 and np.int8(1) are one."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, str | bool):
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            refuse_text(error, key)
+        return value
+    if isinstance(value, bool):
         return value
     if isinstance(value, float) and not value.is_integer():
         if np.isinf(value):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from promissing._columns import FEW_ODD, infer_kind
+from promissing._columns import FEW_ODD, infer_kind, refuse_text
 
 __all__ = ["describe", "is_identifier"]
 
@@ -106,7 +106,10 @@ def is_identifier(column: pd.Series) -> bool:
 def _column(column: pd.Series, name: str, missing: int) -> Found:
     n = len(column)
     kind = infer_kind(_array(column)) if missing < n else "empty"
-    counts = _count(column, kind)
+    try:
+        counts = _count(column, kind)
+    except UnicodeEncodeError as error:
+        refuse_text(error, name)
     return {
         "name": name,
         "kind": kind,

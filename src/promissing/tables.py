@@ -160,8 +160,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         kinds, learned = [], []
         for j in range(p):
             column = table.column(j, slice(None))[rows]
-            kinds.append(declared.get(j) or _columns.infer_kind(column))
-            learned.append(self._learn(column, kinds[j], weight, self._key(j)))
+            try:
+                kinds.append(declared.get(j) or _columns.infer_kind(column))
+                learned.append(self._learn(column, kinds[j], weight, self._key(j)))
+            except UnicodeEncodeError as error:
+                _columns.refuse_text(error, self._key(j))
             if learned[j].doubt and j not in declared:
                 key = self._key(j)
                 warn(
@@ -372,7 +375,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _read_rows(self, table: Table, rows: slice) -> Float:
         readings = np.empty((rows.stop - rows.start, table.shape[1]))
         for j in range(table.shape[1]):
-            readings[:, j] = self._read(table, j, rows) if self._observed[j] else np.nan
+            try:
+                readings[:, j] = self._read(table, j, rows) if self._observed[j] else np.nan
+            except UnicodeEncodeError as error:
+                _columns.refuse_text(error, self._key(j))
         return readings
 
     def _read(self, table: Table, j: int, rows: slice) -> Float:
