@@ -18,7 +18,7 @@ from sklearn.compose import make_column_selector
 from sklearn.metrics import roc_auc_score
 
 import promissing
-from promissing import _core
+from promissing import _core, persist
 from promissing._engine import epoch as engine_epoch
 from promissing._modalities import PAPER_UNITS
 from promissing._networks import evaluate, stack
@@ -744,7 +744,9 @@ def test_files_whose_modalities_do_not_fit_are_refused(fitted, change, tmp_path)
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         document = json.loads(file.metadata()["promissing"])
     change(document)
-    save_file(tensors, tmp_path / "bad", {"promissing": json.dumps(document)})
+    metadata = {"promissing": json.dumps(document)}
+    metadata["sha256"] = persist._digest(metadata, tensors)
+    save_file(tensors, tmp_path / "bad", metadata)
     with pytest.raises(ValueError, match="its parts do not fit together"):
         promissing.load(tmp_path / "bad")
 
