@@ -7,6 +7,7 @@ import pytest
 from matplotlib import pyplot as plt
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from promissing import NanFusionClassifier
 from promissing.displays import (
     CounterfactualDisplay,
     ModalityDecisionDisplay,
@@ -75,8 +76,26 @@ def test_several_classes_must_be_followed_one_by_one(table):
     y = np.arange(200) % 3
     model = HistGradientBoostingClassifier(max_iter=2).fit(X, y)
     found = information_loss(model, X[:2], orders=2, random_state=0)
-    with pytest.raises(ValueError, match="follow one"):
+    with pytest.raises(ValueError, match="choose it by `target`"):
         TrajectoryDisplay({"trees": found}).plot()
+    display = TrajectoryDisplay.from_estimator(model, X[:2], orders=2, target=0)
+    assert display.axes_[0].get_ylabel() == "probability of 0"
+
+
+def test_a_healthy_patient_called_diseased_is_a_false_positive(table):
+    X, y = table
+    labels = np.where(y, "disease", "healthy")
+    model = HistGradientBoostingClassifier(max_iter=20).fit(X, labels)
+    called = X[model.predict(X) == "disease"][:1]
+    show = CounterfactualDisplay.from_estimator
+    (panel,) = show(model, called, y=["healthy"], positive="disease").axes_
+    title, outcome = panel.get_title().split("\n")
+    assert "P(disease) = " in title
+    assert outcome == "false positive for disease"
+    (panel,) = show(model, called, y=["healthy"]).axes_
+    assert panel.get_title().split("\n")[1] == "false negative for healthy"
+    lost = TrajectoryDisplay.from_estimator(model, called, orders=2, positive="disease")
+    assert lost.axes_[0].get_ylabel() == "probability of disease"
 
 
 def test_bars_are_the_effects_longest_first_and_names_are_not_cut(table, model):
@@ -88,7 +107,9 @@ def test_bars_are_the_effects_longest_first_and_names_are_not_cut(table, model):
     np.testing.assert_allclose(widths, sorted(found.effects[0], key=abs, reverse=True))
     said = drawn(display)
     assert any("that nobody would dare" in text.replace("\n", " ") for text in said)
-    assert any("true" in text for text in said)
+    assert any(text.startswith("0: P(1) = ") for text in said)
+    assert any("positive for 1" in text or "negative for 1" in text for text in said)
+    assert "change of P(1) if it were unknown" in said
     assert "unknown" in said  # Row 3 lacks c.
     # Told apart in grey: every kind has a hatch of its own.
     hatches = {b.get_hatch() for ax in display.axes_ for b in ax.patches}
@@ -126,6 +147,40 @@ def test_neutralizers_of_an_estimator():
     display = NeutralizerDisplay.from_estimator(Fitted(), member=1)
     assert display.neutralizers.shape == (3, 3)
     assert display.names == ["x", "c [0]", "c [1]"]
+
+
+@pytest.fixture(scope="module")
+def fusion(table):
+    X, y = table
+    X = X.assign(ward=pd.Categorical(np.where(X["a"] > 0, "north", "south")))
+    modalities = {"scan": ["c", "ward"], "blood": ["b", "a"]}
+    model = NanFusionClassifier(modalities, {"scan": 3, "blood": 4}, max_iter=1, random_state=0)
+    return model.fit(X, np.where(y, "disease", "healthy")), X
+
+
+def test_neutralizers_of_a_fusion_model(fusion):
+    model, _ = fusion
+    display = NeutralizerDisplay.from_estimator(model)
+    assert display.names == ["c", "ward [0]", "ward [1]", "a", "b"]
+    mask = np.ma.getmaskarray(display.neutralizers)
+    assert mask.shape == (7, 5)
+    assert mask[:3, 3:].all()
+    assert mask[3:, :3].all()
+    assert not mask[:3, :3].any()
+    assert not mask[3:, 3:].any()
+    np.testing.assert_array_equal(display.neutralizers[3:, 3], model.neutralizers_["a"][0, :, 0])
+    assert NeutralizerDisplay.from_estimator(model, modality="blood").names == ["a", "b"]
+    with pytest.raises(ValueError, match=r"must be one of \['scan', 'blood'\]. Received: 'x'"):
+        NeutralizerDisplay.from_estimator(model, modality="x")
+
+
+def test_decisions_of_modalities_are_those_of_the_positive_class(fusion):
+    model, X = fusion
+    display = ModalityDecisionDisplay.from_estimator(model, X[:2], positive="disease")
+    np.testing.assert_allclose(display.final, model.predict_proba(X[:2])[:, 0])
+    expected = model.decision_by_modality(X[:2])["blood"][:, 0]
+    np.testing.assert_allclose(display.decisions["blood"], expected)
+    assert "P(disease) by itself (hollow: it is unknown)" in drawn(display)
 
 
 def test_decisions_of_modalities():

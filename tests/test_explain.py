@@ -229,7 +229,9 @@ def test_effects_as_a_frame():
     frame = pd.DataFrame(numbers(3), columns=list("wxyz"), index=["p", "q", "r"])
     result = what_if(Network(), frame)
     table = result.to_frame()
-    assert table.columns.tolist() == ["row", "group", "known", "prediction", "effect", "kind"]
+    columns = ["row", "group", "known", "class", "prediction", "effect", "kind"]
+    assert table.columns.tolist() == columns
+    assert set(table["class"]) == {"b"}
     assert table["row"].tolist() == [*"pppp", *"qqqq", *"rrrr"]
     assert table.query("row == 'q' and group == 'z'")["effect"].item() == result.effects[1, 3]
     pairs = what_if(Network(), frame, pairs=True).to_frame()
@@ -332,10 +334,64 @@ def test_smallest_changes_as_a_frame():
     assert table.index.tolist() == x.index.tolist()
     changed = table["set"].notna()
     assert_array_equal(changed, table["decision"] != table["decision_without"])
-    assert (table["prediction_without"] < table["prediction"])[changed].all()
+    assert set(table["class"]) == {"b"}
+    to_b = table["decision_without"] == "b"
+    assert_array_equal((table["prediction_without"] > table["prediction"])[changed], to_b[changed])
     row = table[changed].iloc[0]
     p = model.predict_proba(without(x.loc[[row.name]], columns_of(GROUPS, row["set"])))[0]
-    assert row["prediction_without"] == pytest.approx(p[list(model.classes_).index(row.decision)])
+    assert row["prediction_without"] == pytest.approx(p[1])
+
+
+@pytest.mark.parametrize("positive", [None, "a", "b"])
+def test_prediction_is_the_probability_of_the_same_class_in_every_function(positive):
+    model, x = Network(), numbers(6)
+    column = 0 if positive == "a" else 1
+    expected = model.predict_proba(x)[:, column]
+    for explain in (what_if, smallest_change, shapley):
+        result = explain(model, x, positive=positive)
+        assert_allclose(result.prediction, expected)
+        assert set(result.explained) == set(result.to_frame()["class"]) == {"ab"[column]}
+    lost = information_loss(model, x, orders=2, positive=positive, prior=[0.3, 0.7])
+    assert_allclose(lost.predictions[0, :, 0], expected)
+    assert lost.explained == "ab"[column]
+    assert lost.prior == [0.3, 0.7][column]
+    assert set(lost.to_frame()["class"]) == {"ab"[column]}
+
+
+def test_of_several_classes_the_same_probability_is_given_by_every_function():
+    model, x = Network(n_outputs=3), numbers(6)
+    for target in (None, "c"):
+        why, smallest = (f(model, x, target=target) for f in (what_if, smallest_change))
+        assert_allclose(why.prediction, smallest.prediction)
+        assert_array_equal(why.explained, smallest.explained)
+        assert why.positive is None
+
+
+def test_outcomes_are_those_of_the_positive_class():
+    x = numbers(8)
+    truth = np.array(["a", "b"] * 4)
+    default = what_if(Network(), x)
+    chosen = what_if(Network(), x, positive="a")
+    assert (default.positive, chosen.positive) == ("b", "a")
+    swap = {"positive": "negative", "negative": "positive"}
+    swapped = [
+        f"{right} {swap[sign]}" for right, sign in map(str.split, default.outcomes(truth).tolist())
+    ]
+    assert chosen.outcomes(truth).tolist() == swapped
+
+
+@pytest.mark.parametrize("explain", [what_if, smallest_change, shapley, information_loss])
+def test_a_positive_class_that_does_not_fit(explain):
+    x = numbers(4)
+    with pytest.raises(ValueError, match=r"`positive` must be one of the classes \['a', 'b'\]"):
+        explain(Network(), x, positive="c")
+    with pytest.raises(ValueError, match="has more than two classes. Received: 'a'"):
+        explain(Network(n_outputs=3), x, positive="a")
+    with pytest.raises(ValueError, match="name different classes"):
+        explain(Network(), x, positive="a", target="b")
+    if explain is not smallest_change:
+        with pytest.raises(ValueError, match="predicts a number. Received: 'a'"):
+            explain(Network(n_outputs=1), x, positive="a")
 
 
 # ---- Shapley values
@@ -452,7 +508,7 @@ def test_shapley_values_as_a_frame():
     frame = pd.DataFrame(numbers(2), columns=list("wxyz"), index=["p", "q"])
     result = shapley(Network(), frame)
     table = result.to_frame()
-    assert table.columns.tolist() == ["row", "group", "known", "value", "error"]
+    assert table.columns.tolist() == ["row", "group", "known", "class", "value", "error"]
     assert table.query("row == 'q' and group == 'x'")["value"].item() == result.values[1, 1]
 
 
@@ -538,6 +594,9 @@ def test_measures_of_knowing_by_step():
     assert table["accuracy"][2] == pytest.approx(((p > 0.5) == truth).mean())
     with pytest.raises(ValueError, match="`y` must have one class for each of the 30 rows"):
         result.measures(y[:5])
+    other = information_loss(model, x, orders=4, positive="a", random_state=0)
+    same = other.measures(y)[["brier_score", "accuracy"]]
+    assert_allclose(same, table[["brier_score", "accuracy"]])
 
 
 def test_trajectories_of_several_classes_and_of_regressors():
@@ -565,7 +624,7 @@ def test_trajectories_as_a_frame():
     x = pd.DataFrame(numbers(2), index=["p", "q"])
     result = information_loss(Network(), x, GROUPS, orders=3, random_state=0)
     table = result.to_frame()
-    assert table.columns.tolist() == ["order", "row", "step", "lost", "prediction"]
+    assert table.columns.tolist() == ["order", "row", "step", "lost", "class", "prediction"]
     line = table.query("order == 2 and row == 'q' and step == 1")
     assert line["lost"].item() == result.groups[result.orders[2, 0]]
     assert line["prediction"].item() == result.predictions[2, 1, 1]

@@ -16,6 +16,7 @@ from promissing.knowing import (
     brier_score,
     by_share_missing,
     calibration_error,
+    calibration_test,
     distance_from_prior,
     monotonicity,
 )
@@ -125,13 +126,39 @@ def test_with_several_classes_it_is_the_mean_of_each_against_the_rest():
     assert calibration_error(y, p) == pytest.approx(np.mean(each))
 
 
-def test_chance_alone_gives_an_error():
+@pytest.mark.parametrize("k", [2, 4])
+def test_simulated_errors_are_those_of_a_calibrated_model(k):
     rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.r_[0.2, np.ones(k - 1)], 300)  # The first class is rare.
     errors = []
+    for _ in range(300):
+        y = (p.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)
+        errors.append(calibration_error(y, p))
+    found = calibration_test(y, p)
+    assert found.error == errors[-1]
+    assert found.median == pytest.approx(np.median(errors), rel=0.05)
+    assert found.upper == pytest.approx(np.quantile(errors, 0.95), rel=0.1)
+    assert found == calibration_test(y, p)
+
+
+def test_a_calibrated_model_is_rarely_rejected():
+    rng = np.random.default_rng(0)
+    p_values = []
     for _ in range(200):
-        p = rng.random(1500)
-        errors.append(calibration_error(rng.random(1500) < p, p))
-    assert np.mean(errors) == pytest.approx(np.sqrt(15 / 1500) / 3, rel=0.1)
+        p = rng.beta(1, 19, 400)
+        p_values.append(calibration_test(rng.random(400) < p, p, n_simulations=200).p_value)
+    assert 0.01 < np.mean(np.array(p_values) < 0.05) < 0.1
+
+
+def test_a_rare_class_predicted_too_rarely_is_miscalibrated():
+    rng = np.random.default_rng(0)
+    y = rng.random(500) < 0.09
+    found = calibration_test(y, np.full(500, 0.02))
+    assert found.error > found.upper
+    assert found.p_value < 0.01
+    assert found.upper < 0.02
+    with pytest.raises(ValueError, match="`n_simulations` must be a whole number >= 1"):
+        calibration_test(y, np.full(500, 0.02), n_simulations=0)
 
 
 # ---- Brier score and accuracy
@@ -164,6 +191,23 @@ def test_labels_in_the_order_of_the_classes(measure):
     labels = np.array(["d", "b", "a", "c"])
     assert measure(labels[y], p, classes=labels) == measure(y, p)
     assert measure([1, 0], [0.3, 0.4]) == measure([True, False], [0.3, 0.4])
+
+
+@pytest.mark.parametrize("measure", [*MEASURES, lambda *a, **k: accuracy_coverage(*a, **k).area])
+@pytest.mark.parametrize("dtype", [str, object])
+def test_probabilities_of_the_positive_class(measure, dtype):
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 2, 50), rng.random(50)
+    labels = np.array(["healthy", "disease"], dtype=dtype)[y]
+    assert measure(labels, p, positive="disease") == measure(y, p)
+    assert measure(labels, 1 - p, positive="healthy") == pytest.approx(measure(y, p))
+    both = {"classes": ["disease", "healthy"], "positive": "disease"}
+    assert measure(labels, p, **both) == measure(y, p)
+    assert measure(labels[y == 1], p[y == 1], positive="disease") == measure(y[y == 1], p[y == 1])
+    with pytest.raises(ValueError, match=r"`positive` names the class of probabilities \(n,\)"):
+        measure(labels, np.column_stack([1 - p, p]), positive="disease")
+    with pytest.raises(ValueError, match="must be one of two classes, .* Received: 'flu'"):
+        measure(labels, p, positive="flu")
 
 
 # ---- accuracy against coverage
@@ -250,6 +294,12 @@ def test_several_classes_and_labels_by_share_missing():
         ([], [], {}, r"at least one row. Received: shape \(0,\)"),
         ([0, 1], [[[0.5]]], {}, r"or \(n, K\) of all.*Received: shape \(1, 1, 1\)"),
         (["no", "yes"], [0.5, 0.5], {}, "`y` holds 'no', which is not one of the classes"),
+        (
+            np.array(["no", "yes"], dtype=object),
+            [0.5, 0.5],
+            {},
+            "`y` holds 'no', which is not one of the classes",
+        ),
         ([0, 2], [0.5, 0.5], {}, r"holds 2, .*\[0, 1\]. .*`classes=model.classes_`"),
         ([0, 1], [0.5, 0.5], {"classes": [0, 1, 2]}, "`classes` one label for each of its 2"),
     ],

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
 
 from promissing.explain import Effects, Trajectories, information_loss, what_if
 
@@ -111,14 +112,37 @@ class TrajectoryDisplay:
         *,
         orders: int = 100,
         prior: ArrayLike | None = None,
+        target: Any = None,
+        positive: Any = None,
         random_state: Any = 0,
         ax: Any = None,
     ) -> Self:
-        """Compute and draw the trajectories of one fitted model, or of a mapping of them."""
+        """Compute and draw the trajectories of one fitted model, or of a mapping of them.
+
+        Parameters
+        ----------
+        estimator : fitted estimator, or mapping of str to fitted estimators
+            One model, or several by the title of their panels.
+        X, groups, orders, target, positive, prior, random_state
+            As in `promissing.explain.information_loss`.
+        ax : Axes or sequence of Axes, optional
+            One for each panel; by default a new figure.
+
+        Returns
+        -------
+        TrajectoryDisplay
+        """
         models = estimator if isinstance(estimator, Mapping) else {_name(estimator): estimator}
         found = {
             title: information_loss(
-                model, X, groups, orders=orders, prior=prior, random_state=random_state
+                model,
+                X,
+                groups,
+                orders=orders,
+                target=target,
+                positive=positive,
+                prior=prior,
+                random_state=random_state,
             )
             for title, model in models.items()
         }
@@ -127,12 +151,26 @@ class TrajectoryDisplay:
     def plot(
         self, *, ax: Any = None, rows: Sequence[int] | None = None, bands: bool = True
     ) -> Self:
-        """Draw one panel per model, for all rows or some of them by position."""
+        """Draw one panel per model.
+
+        Parameters
+        ----------
+        ax : Axes or sequence of Axes, optional
+            One for each panel; by default a new figure.
+        rows : sequence of int, optional
+            The positions of the rows to draw; by default all.
+        bands : bool, default=True
+            Whether to draw the standard deviation over the orders.
+
+        Returns
+        -------
+        TrajectoryDisplay
+        """
         self.figure_, self.axes_ = _new_axes(len(self.trajectories), 4.0, 3.4, ax)
         for panel, (title, found) in zip(self.axes_, self.trajectories.items(), strict=True):
             if found.predictions.ndim != 3:
                 raise ValueError(
-                    "With several classes, follow one: `information_loss(..., target=...)`."
+                    "With several classes, the probability of one is drawn: choose it by `target`."
                 )
             steps = np.arange(found.predictions.shape[2])
             mean, spread = found.mean, found.spread
@@ -155,8 +193,7 @@ class TrajectoryDisplay:
                 panel.set_ylim(-0.02, 1.02)
             panel.set_xlim(steps[0], steps[-1])
             _plain(panel)
-        followed = self.trajectories[next(iter(self.trajectories))]
-        self.axes_[0].set_ylabel(_what(followed.classes))
+        self.axes_[0].set_ylabel(_what(self.trajectories[next(iter(self.trajectories))]))
         return self
 
 
@@ -171,9 +208,13 @@ class CounterfactualDisplay:
     effects : Effects
         What `promissing.explain.what_if` returns.
     y : array (n,), optional
-        The true classes: titles then say which of the four outcomes the decision is.
-    title : optional
-        What a panel is called, as a format of the row's index and prediction.
+        The true classes: titles then say which of the four outcomes the decision is, for the
+        positive class.
+
+    Attributes
+    ----------
+    figure_, axes_
+        Set by `plot`.
 
     Examples
     --------
@@ -203,17 +244,50 @@ class CounterfactualDisplay:
         *,
         y: ArrayLike | None = None,
         target: Any = None,
+        positive: Any = None,
         max_groups: int = 15,
         ax: Any = None,
     ) -> Self:
-        """Compute and draw the effects of a fitted model."""
-        found = what_if(estimator, X, groups=groups, target=target)
+        """Compute and draw the effects of a fitted model.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            As the `model` of `promissing.explain.what_if`.
+        X, groups, target, positive
+            As in `promissing.explain.what_if`.
+        y : array (n,), optional
+            The true classes.
+        max_groups : int, default=15
+            How many bars are drawn at most.
+        ax : Axes or sequence of Axes, optional
+            One for each row; by default a new figure.
+
+        Returns
+        -------
+        CounterfactualDisplay
+        """
+        found = what_if(estimator, X, groups=groups, target=target, positive=positive)
         return cls(found, y=y).plot(ax=ax, max_groups=max_groups)
 
     def plot(
         self, *, ax: Any = None, rows: Sequence[int] | None = None, max_groups: int = 15
     ) -> Self:
-        """Draw one panel per row, for all rows or some by position, with the largest effects."""
+        """Draw one panel per row, with the largest effects.
+
+        Parameters
+        ----------
+        ax : Axes or sequence of Axes, optional
+            One for each row; by default a new figure.
+        rows : sequence of int, optional
+            The positions of the rows to draw; by default all.
+        max_groups : int, default=15
+            How many bars are drawn at most.
+
+        Returns
+        -------
+        CounterfactualDisplay
+        """
         found = self.effects
         shown = list(range(len(found.prediction)) if rows is None else rows)
         bars = min(max_groups, len(found.groups))
@@ -237,9 +311,8 @@ class CounterfactualDisplay:
             panel.set_yticks(range(len(order)), names)
             panel.invert_yaxis()
             panel.axvline(0, color=_INK, lw=0.8)
-            said = f"{found.index[i]}: {found.prediction[i]:.2f}"
-            panel.set_title(said if outcomes is None else f"{said}, {outcomes[i]}")
-            panel.set_xlabel("change of the prediction if it were unknown")
+            panel.set_title(_title(found, i, None if outcomes is None else outcomes[i]))
+            panel.set_xlabel(f"change of {_short(found, i)} if it were unknown")
             _plain(panel)
             panel.grid(False, axis="y")
         if found.kinds is not None and ax is None:
@@ -266,12 +339,27 @@ class NeutralizerDisplay:
     ----------
     neutralizers : ndarray (s, p)
         As layers' `neutralizers()` and, by feature, estimators' `neutralizers_` give them.
+        A masked entry is a column that does not reach the neuron.
     names : sequence of str, optional
         The columns.
+
+    Attributes
+    ----------
+    figure_, axes_
+        Set by `plot`.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from promissing.displays import NeutralizerDisplay
+    >>> display = NeutralizerDisplay([[0.5, -1.0], [2.0, 0.0]], ["age", "crp"]).plot()
+    >>> display.axes_[0].get_ylabel()
+    'neuron'
     """
 
     def __init__(self, neutralizers: ArrayLike, names: Sequence[Any] | None = None) -> None:
-        self.neutralizers = np.asarray(neutralizers, dtype=float)
+        self.neutralizers: Any = np.ma.asarray(neutralizers, dtype=float)
         if self.neutralizers.ndim != 2:
             raise ValueError(
                 "`neutralizers` must have shape (neurons, columns). "
@@ -280,40 +368,78 @@ class NeutralizerDisplay:
         self.names = None if names is None else [_label(name) for name in names]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, member: int = 0, ax: Any = None) -> Self:
-        """Draw the neutralizers of one member of a fitted `NanMLPClassifier` or regressor.
+    def from_estimator(
+        cls, estimator: Any, *, member: int = 0, modality: str | None = None, ax: Any = None
+    ) -> Self:
+        """Draw the neutralizers of one member of a fitted `NanMLP*` or `NanFusion*` model.
 
         Of a number they are those of its first column, in deviations from the mean; its bins, if it
-        has some, are left out.
+        has some, are left out. The neurons of a fusion model see the columns of their own modality
+        only: the rest of the map is empty.
+
+        Parameters
+        ----------
+        estimator : fitted NanMLPClassifier, NanMLPRegressor, NanFusionClassifier or \
+NanFusionRegressor
+            The model.
+        member : int, default=0
+            Which member of the ensemble.
+        modality : str, optional
+            Which modality of a fusion model; by default all.
+        ax : Axes, optional
+            By default a new figure.
+
+        Returns
+        -------
+        NeutralizerDisplay
         """
-        kinds, every = estimator.encoder_.kinds_, estimator.neutralizers_
-        by_feature = {
-            name: u[..., :1] if kind in ("number", "date") else u
-            for kind, (name, u) in zip(kinds, every.items(), strict=True)
-        }
-        names = [
-            name if u.shape[2] == 1 else f"{name} [{k}]"
-            for name, u in by_feature.items()
-            for k in range(u.shape[2])
-        ]
-        u = np.concatenate([one[member] for one in by_feature.values()], axis=1)
-        return cls(u, names).plot(ax=ax)
+        every, kinds = estimator.neutralizers_, estimator.encoder_.kinds_
+        if hasattr(estimator, "modalities_"):
+            kinds = [kinds[j] for columns in estimator.modalities_.values() for j in columns]
+        kind_of = dict(zip(every, kinds, strict=True))
+        names: list[Any] = []
+        blocks: list[Array] = []
+        for features in _features_by_modality(estimator, modality):
+            parts = []
+            for name in features:
+                u = every[name][member]
+                if kind_of[name] in ("number", "date"):
+                    u = u[:, :1]
+                parts.append(u)
+                columns = range(u.shape[1])
+                names += [name] if len(columns) == 1 else [f"{name} [{k}]" for k in columns]
+            blocks.append(np.concatenate(parts, axis=1))
+        connected = block_diag(*[np.ones(block.shape) for block in blocks])
+        whole = np.ma.array(block_diag(*blocks), mask=connected == 0)
+        return cls(whole, names).plot(ax=ax)
 
     def plot(self, *, ax: Any = None, limit: float = 3.0) -> Self:
-        """Draw the map; values beyond `limit` are drawn as the limit and marked with a dot."""
-        u = self.neutralizers
+        """Draw the map; values beyond `limit` are drawn as the limit and marked with a dot.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            By default a new figure.
+        limit : float, default=3
+            Where the colours end.
+
+        Returns
+        -------
+        NeutralizerDisplay
+        """
+        u, mask = self.neutralizers.data, np.ma.getmaskarray(self.neutralizers)
         size = 1.5 + 0.28 * u.shape[1], min(1.2 + 0.16 * u.shape[0], 12)
         self.figure_, self.axes_ = _new_axes(1, *size, ax)
         (panel,) = self.axes_
         image = panel.imshow(
-            np.clip(np.nan_to_num(u, nan=0.0), -limit, limit),
+            np.ma.array(np.clip(np.nan_to_num(u, nan=0.0), -limit, limit), mask=mask),
             cmap="PuOr",
             vmin=-limit,
             vmax=limit,
             aspect="auto",
             interpolation="none",
         )
-        rows, columns = np.nonzero(~(np.abs(u) <= limit))
+        rows, columns = np.nonzero(~(np.abs(u) <= limit) & ~mask)
         panel.plot(columns, rows, ".", color=_INK, ms=3)
         names = self.names or [str(j) for j in range(u.shape[1])]
         panel.set_xticks(range(u.shape[1]), names, rotation=90)
@@ -331,13 +457,29 @@ class ModalityDecisionDisplay:
     Parameters
     ----------
     decisions : mapping of str to array (n,)
-        The probability of the second class, or the value, by modality.
+        The probability of the positive class, or the predicted number, by modality.
     final : array (n,)
-        That of the whole model.
+        The same of the whole model.
     known : mapping of str to array of bool (n,), optional
         Whether anything of the modality was known.
     index : sequence, optional
         What the rows are called.
+    positive : label, optional
+        The class whose probability is drawn; None for numbers.
+
+    Attributes
+    ----------
+    figure_, axes_
+        Set by `plot`.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from promissing.displays import ModalityDecisionDisplay
+    >>> decisions = {"blood": [0.2], "scan": [0.4]}
+    >>> ModalityDecisionDisplay(decisions, [0.3], positive="ill").plot().axes_[0].get_xlabel()
+    'P(ill) by itself (hollow: it is unknown)'
     """
 
     def __init__(
@@ -347,29 +489,66 @@ class ModalityDecisionDisplay:
         *,
         known: Mapping[str, ArrayLike] | None = None,
         index: Sequence[Any] | None = None,
+        positive: Any = None,
     ) -> None:
         self.decisions = {name: np.asarray(value) for name, value in decisions.items()}
         self.final = np.asarray(final)
         self.known = None if known is None else {k: np.asarray(v) for k, v in known.items()}
         self.index = list(range(len(self.final)) if index is None else index)
+        self.positive = positive
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None) -> Self:
-        """Draw the decisions of a fitted `NanFusionClassifier` or regressor for the rows of X."""
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, positive: Any = None, ax: Any = None
+    ) -> Self:
+        """Draw the decisions of a fitted `NanFusionClassifier` or regressor for the rows of X.
+
+        Parameters
+        ----------
+        estimator : fitted NanFusionClassifier or NanFusionRegressor
+            The model, of two classes or of a number.
+        X : frame or array (n, p)
+            The rows.
+        positive : label, optional
+            The class whose probability is drawn; by default the second in sorted order.
+        ax : Axes or sequence of Axes, optional
+            One for each row; by default a new figure.
+
+        Returns
+        -------
+        ModalityDecisionDisplay
+        """
+        if len(getattr(estimator, "classes_", (0, 1))) != 2:
+            raise ValueError("Decisions are drawn for two classes or for a number.")
+        found = what_if(estimator, X, groups="modalities", positive=positive)
         decisions = estimator.decision_by_modality(X)
-        if hasattr(estimator, "predict_proba"):
-            if len(estimator.classes_) != 2:
-                raise ValueError("Decisions are drawn for two classes or for a number.")
-            decisions = {name: proba[:, 1] for name, proba in decisions.items()}
-            final = estimator.predict_proba(X)[:, 1]
-        else:
-            final = estimator.predict(X)
-        found = what_if(estimator, X, groups="modalities")
+        if found.classes is not None:
+            column = found.classes.tolist().index(found.positive)
+            decisions = {name: proba[:, column] for name, proba in decisions.items()}
         known = {str(name): found.known[:, g] for g, name in enumerate(found.groups)}
-        return cls(decisions, final, known=known, index=list(found.index)).plot(ax=ax)
+        display = cls(
+            decisions,
+            found.prediction,
+            known=known,
+            index=list(found.index),
+            positive=found.positive,
+        )
+        return display.plot(ax=ax)
 
     def plot(self, *, ax: Any = None, rows: Sequence[int] | None = None) -> Self:
-        """Draw one panel per row, for all rows or some by position."""
+        """Draw one panel per row.
+
+        Parameters
+        ----------
+        ax : Axes or sequence of Axes, optional
+            One for each row; by default a new figure.
+        rows : sequence of int, optional
+            The positions of the rows to draw; by default all.
+
+        Returns
+        -------
+        ModalityDecisionDisplay
+        """
         shown = list(range(len(self.final)) if rows is None else rows)
         names = list(self.decisions)
         self.figure_, self.axes_ = _new_axes(len(shown), 4.2, 1.2 + 0.24 * len(names), ax)
@@ -389,7 +568,8 @@ class ModalityDecisionDisplay:
             panel.set_yticks(range(len(names)), [_label(name) for name in names])
             panel.set_ylim(len(names) - 0.4, -1.1)
             panel.set_title(f"{self.index[i]}")
-            panel.set_xlabel("its own decision (hollow: it is unknown)")
+            what = "decision" if self.positive is None else f"P({_label(self.positive)})"
+            panel.set_xlabel(f"{what} by itself (hollow: it is unknown)")
             if min(map(np.min, self.decisions.values())) >= 0 and (
                 max(map(np.max, self.decisions.values())) <= 1
             ):
@@ -412,5 +592,40 @@ def _label(name: Any) -> str:
     return fill(text, 32).replace("$", r"\$")
 
 
-def _what(classes: Array | None) -> str:
-    return "prediction" if classes is None else f"probability of {classes[-1]}"
+def _what(found: Trajectories) -> str:
+    if found.classes is None:
+        return "prediction"
+    label = found.classes[-1] if found.explained is None else found.explained
+    return f"probability of {_label(label)}"
+
+
+def _short(found: Effects, i: int) -> str:
+    """What the bars of a row change, in a word: the prediction, or the probability of a class."""
+    label = found.positive if found.explained is None else found.explained[i]
+    return "the prediction" if label is None else f"P({_label(label)})"
+
+
+def _title(found: Effects, i: int, outcome: str | None) -> str:
+    """The name of a row, its prediction, and the outcome if the truth is known."""
+    what, value = _short(found, i), f"{found.prediction[i]:.2f}"
+    said = (
+        f"{found.index[i]}: {value}"
+        if found.classes is None
+        else f"{found.index[i]}: {what} = {value}"
+    )
+    return said if outcome is None else f"{said}\n{outcome} for {_label(found.positive)}"
+
+
+def _features_by_modality(estimator: Any, modality: str | None) -> list[list[Any]]:
+    """The names of the features that the same neurons see: of every modality, or of all columns."""
+    if not hasattr(estimator, "modalities_"):
+        if modality is not None:
+            raise ValueError(
+                f"`modality` is for fusion models; {type(estimator).__name__} has no modalities. "
+                f"Received: {modality!r}"
+            )
+        return [list(estimator.neutralizers_)]
+    known = estimator.modality_columns_
+    if modality is not None and modality not in known:
+        raise ValueError(f"`modality` must be one of {list(known)}. Received: {modality!r}")
+    return list(known.values()) if modality is None else [known[modality]]

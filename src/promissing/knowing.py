@@ -1,7 +1,8 @@
 """Measures of knowing: whether a model is less sure when it knows less, and rightly so.
 
-Probabilities are given as those of the second of two classes, (n,), or as those of all classes,
-(n, K). The truth y holds the numbers of the classes, or labels with `classes` giving their order.
+Probabilities are given for one of two classes, (n,), or for all classes, (n, K). The truth y holds
+the numbers of the classes, or labels: `classes` gives their order, and `positive` names the class
+whose probability (n,) is given, by default the second.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ from scipy.stats import rankdata
 
 __all__ = [
     "AccuracyCoverage",
+    "CalibrationTest",
     "Monotonicity",
     "accuracy",
     "accuracy_coverage",
     "brier_score",
     "by_share_missing",
     "calibration_error",
+    "calibration_test",
     "distance_from_prior",
     "monotonicity",
 ]
 
 Float = NDArray[np.float64]
 
+_BLOCK = 2**22  # Simulated labels held at a time.
 _DIGITS = 12  # Probabilities that agree so far are the same: sums in another order differ beyond.
 
 
@@ -71,6 +75,29 @@ class AccuracyCoverage(NamedTuple):
     accuracy: Float
     certainty: Float
     area: float
+
+
+class CalibrationTest(NamedTuple):
+    """A calibration error beside the errors of a perfectly calibrated model.
+
+    Attributes
+    ----------
+    error : float
+        The calibration error.
+    median : float
+        The median error if the predicted probabilities were exactly right.
+    upper : float
+        The 95 % quantile of the error if the predicted probabilities were exactly right. A larger
+        `error` is evidence of miscalibration.
+    p_value : float
+        The probability of an error at least as large if the predicted probabilities were exactly
+        right.
+    """
+
+    error: float
+    median: float
+    upper: float
+    p_value: float
 
 
 def distance_from_prior(proba: ArrayLike, prior: ArrayLike) -> Float:
@@ -128,23 +155,39 @@ def monotonicity(distance: ArrayLike) -> Monotonicity:
 
 
 def calibration_error(
-    y: ArrayLike, proba: ArrayLike, *, n_bins: int = 15, classes: ArrayLike | None = None
+    y: ArrayLike,
+    proba: ArrayLike,
+    *,
+    n_bins: int = 15,
+    classes: ArrayLike | None = None,
+    positive: Any = None,
 ) -> float:
     """The expected calibration error: how far probabilities are from frequencies.
 
     Rows are sorted by the probability of a class into bins of equally many; the error is the mean,
     over the rows, of the distance between the mean probability and the frequency in their bin.
     Equal probabilities share a bin, so that the order of the rows does not matter. With more than
-    two classes it is the mean of the errors of each class against the rest. Note that chance alone
-    gives an error of about sqrt(n_bins / n) / 3.
+    two classes it is the mean of the errors of each class against the rest. The error of a
+    perfectly calibrated model is not 0: `calibration_test` gives its distribution.
 
     Parameters
     ----------
     y : array-like (n,)
+        The true classes.
     proba : array-like (n,) or (n, K)
+        The probability of one of two classes, or of all classes.
     n_bins : int, default=15
+        The number of bins.
     classes : array-like (K,), optional
         The labels of the classes in the order of `proba`; by default 0, ..., K - 1.
+    positive : label, optional
+        The class whose probability `proba` (n,) holds; by default the second of `classes`. With
+        `positive`, `classes` is not needed.
+
+    Returns
+    -------
+    float
+        The error, between 0 and 1.
 
     Examples
     --------
@@ -153,27 +196,122 @@ def calibration_error(
     0.0
     >>> calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75])
     0.25
+    >>> calibration_error(["ill", "well"], [0.75, 0.25], positive="ill")
+    0.25
     """
-    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
-        raise ValueError(f"`n_bins` must be a whole number >= 1. Received: {n_bins!r}")
-    truth, p = _read(y, proba, classes)
-    if p.shape[1] == 2:
-        truth, p = truth[:, 1:], p[:, 1:]
+    _check_bins(n_bins)
+    truth, p = _one_of_two(*_read(y, proba, classes, positive))
     pairs = zip(truth.T, p.T, strict=True)
     return float(np.mean([_calibration(hit, own, n_bins) for hit, own in pairs]))
 
 
-def _calibration(hit: Float, p: Float, n_bins: int) -> float:
+def calibration_test(
+    y: ArrayLike,
+    proba: ArrayLike,
+    *,
+    n_bins: int = 15,
+    classes: ArrayLike | None = None,
+    positive: Any = None,
+    n_simulations: int = 1000,
+    random_state: int | np.random.Generator | None = 0,
+) -> CalibrationTest:
+    """Compare the calibration error with that of a perfectly calibrated model.
+
+    Labels are drawn from the predicted probabilities many times. The calibration errors of these
+    labels are the distribution of the error if the predictions were exactly right, for the same
+    number of rows and the same probabilities.
+
+    Parameters
+    ----------
+    y, proba, n_bins, classes, positive
+        As in `calibration_error`.
+    n_simulations : int, default=1000
+        How many times labels are drawn.
+    random_state : int, numpy Generator or None, default=0
+        The seed of the simulation.
+
+    Returns
+    -------
+    CalibrationTest
+        The error, the median and the 95 % quantile of the simulated errors, and the p-value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing.knowing import calibration_test
+    >>> y = np.arange(1000) % 100 < 9  # 9 % are positive.
+    >>> found = calibration_test(y, np.full(1000, 0.02))
+    >>> round(found.error, 3), bool(found.error > found.upper)
+    (0.07, True)
+    """
+    _check_bins(n_bins)
+    if not isinstance(n_simulations, int | np.integer) or n_simulations < 1:
+        raise ValueError(
+            f"`n_simulations` must be a whole number >= 1. Received: {n_simulations!r}"
+        )
+    truth, p = _read(y, proba, classes, positive)
+    rng, (n, k) = np.random.default_rng(random_state), p.shape
+    # A class is drawn where a uniform number falls between two of the edges.
+    edges = np.column_stack([np.zeros(n), p.cumsum(axis=1)[:, :-1], np.ones(n)])
+    chosen = range(1, 2) if k == 2 else range(k)
+    orders, starts, sums = [], [], []
+    for j in chosen:
+        bins = _bins(p[:, j], n_bins)
+        orders.append(np.argsort(bins, kind="stable"))
+        starts.append(np.flatnonzero(np.diff(bins[orders[-1]], prepend=-1)))
+        sums.append(np.add.reduceat(p[orders[-1], j], starts[-1]))
+    drawn = np.zeros(n_simulations)
+    step = max(1, _BLOCK // n)
+    for first in range(0, n_simulations, step):
+        block = slice(first, min(first + step, n_simulations))
+        u = rng.random((block.stop - first, n))
+        for j, order, start, expected in zip(chosen, orders, starts, sums, strict=True):
+            hit = ((u >= edges[:, j]) & (u < edges[:, j + 1]))[:, order]
+            hits = np.add.reduceat(hit, start, axis=1, dtype=np.float64)
+            drawn[block] += np.abs(hits - expected).sum(axis=1) / n
+    drawn /= len(chosen)
+    pairs = zip(*(part.T for part in _one_of_two(truth, p)), strict=True)
+    error = float(np.mean([_calibration(hit, own, n_bins) for hit, own in pairs]))
+    median, upper = np.quantile(drawn, [0.5, 0.95])
+    larger = int((drawn >= error - 1e-12).sum())
+    return CalibrationTest(error, float(median), float(upper), (1 + larger) / (1 + n_simulations))
+
+
+def _check_bins(n_bins: Any) -> None:
+    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
+        raise ValueError(f"`n_bins` must be a whole number >= 1. Received: {n_bins!r}")
+
+
+def _one_of_two(truth: Float, p: Float) -> tuple[Float, Float]:
+    """The second of two classes, or all of several: the columns that have an error of their own."""
+    return (truth[:, 1:], p[:, 1:]) if p.shape[1] == 2 else (truth, p)
+
+
+def _bins(p: Float, n_bins: int) -> NDArray[np.intp]:
     places = rankdata(np.round(p, _DIGITS)) - 0.5  # In the middle of 0..n, ties together.
-    bins = (places * n_bins / len(p)).astype(int)
-    return float(np.abs(np.bincount(bins, hit - p)).sum() / len(p))
+    return np.asarray((places * n_bins / len(p)).astype(int))
 
 
-def brier_score(y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = None) -> float:
+def _calibration(hit: Float, p: Float, n_bins: int) -> float:
+    return float(np.abs(np.bincount(_bins(p, n_bins), hit - p)).sum() / len(p))
+
+
+def brier_score(
+    y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = None, positive: Any = None
+) -> float:
     """The Brier score: half the mean squared distance of the probabilities from the truth.
 
-    For two classes the mean of (p - y)^2. 0 is perfect, 1 is certain and wrong. The parameters are
-    those of `calibration_error`.
+    For two classes it is the mean of (p - y)^2. 0 is perfect, 1 is certain and wrong.
+
+    Parameters
+    ----------
+    y, proba, classes, positive
+        As in `calibration_error`.
+
+    Returns
+    -------
+    float
+        The score.
 
     Examples
     --------
@@ -181,14 +319,24 @@ def brier_score(y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = N
     >>> brier_score([0, 1], [0.5, 0.5])
     0.25
     """
-    truth, p = _read(y, proba, classes)
+    truth, p = _read(y, proba, classes, positive)
     return float(((p - truth) ** 2).sum(axis=1).mean() / 2)
 
 
-def accuracy(y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = None) -> float:
+def accuracy(
+    y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = None, positive: Any = None
+) -> float:
     """The share of the rows whose most probable class is the true one.
 
-    The parameters are those of `calibration_error`.
+    Parameters
+    ----------
+    y, proba, classes, positive
+        As in `calibration_error`.
+
+    Returns
+    -------
+    float
+        The share, between 0 and 1.
 
     Examples
     --------
@@ -196,26 +344,37 @@ def accuracy(y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = None
     >>> accuracy(["ill", "well"], [0.2, 0.3], classes=["ill", "well"])
     0.5
     """
-    truth, p = _read(y, proba, classes)
+    truth, p = _read(y, proba, classes, positive)
     return float((truth.argmax(axis=1) == p.argmax(axis=1)).mean())
 
 
 def accuracy_coverage(
-    y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = None
+    y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = None, positive: Any = None
 ) -> AccuracyCoverage:
     """Accuracy against coverage when the least certain rows abstain.
 
-    How certain a row is, is the probability of its most probable class. Rows of equal certainty
-    abstain in random order, over which the accuracy is averaged. The parameters are those of
-    `calibration_error`.
+    The certainty of a row is the highest class probability. Rows of equal certainty abstain in
+    random order, over which the accuracy is averaged.
+
+    Parameters
+    ----------
+    y, proba, classes, positive
+        As in `calibration_error`.
+
+    Returns
+    -------
+    AccuracyCoverage
+        Coverage, accuracy and certainty, from the most certain row to all rows.
 
     Examples
     --------
     >>> from promissing.knowing import accuracy_coverage
     >>> accuracy_coverage([1, 0, 1, 0], [0.9, 0.2, 0.4, 0.4]).accuracy
     array([1.        , 1.        , 0.83333333, 0.75      ])
+    >>> accuracy_coverage(["ill", "well"], [0.9, 0.2], positive="ill").area
+    1.0
     """
-    truth, p = _read(y, proba, classes)
+    truth, p = _read(y, proba, classes, positive)
     right = (truth.argmax(axis=1) == p.argmax(axis=1)).astype(np.float64)
     levels, which = np.unique(-np.round(p.max(axis=1), _DIGITS), return_inverse=True)
     expected = np.bincount(which, right) / np.bincount(which)
@@ -234,12 +393,13 @@ def by_share_missing(
     prior: ArrayLike | None = None,
     n_bins: int = 15,
     classes: ArrayLike | None = None,
+    positive: Any = None,
 ) -> pd.DataFrame:
     """Measures of knowing among rows of which about the same share is missing.
 
     Parameters
     ----------
-    y, proba, n_bins, classes
+    y, proba, n_bins, classes, positive
         As in `calibration_error`.
     share_missing : array-like (n,)
         The share of each row that is missing, 0 to 1.
@@ -278,6 +438,7 @@ def by_share_missing(
         raise ValueError(
             f"`bins` must be a number of bins or rising edges from 0. Received: {bins!r}"
         )
+    labels: dict[str, Any] = {"classes": classes, "positive": positive}
     lines = []
     # Rounded, because 0.6 of linspace is 0.6000000000000001.
     which = np.searchsorted(np.round(edges, _DIGITS), np.round(share, _DIGITS))
@@ -288,11 +449,9 @@ def by_share_missing(
             "high": edges[k],
             "n": int(rows.sum()),
             "share_missing": share[rows].mean(),
-            "brier_score": brier_score(truth[rows], p[rows], classes=classes),
-            "calibration_error": calibration_error(
-                truth[rows], p[rows], n_bins=n_bins, classes=classes
-            ),
-            "accuracy": accuracy(truth[rows], p[rows], classes=classes),
+            "brier_score": brier_score(truth[rows], p[rows], **labels),
+            "calibration_error": calibration_error(truth[rows], p[rows], n_bins=n_bins, **labels),
+            "accuracy": accuracy(truth[rows], p[rows], **labels),
         }
         if prior is not None:
             line["distance"] = distance_from_prior(p[rows], prior).mean()
@@ -300,31 +459,56 @@ def by_share_missing(
     return pd.DataFrame(lines)
 
 
-def _read(y: ArrayLike, proba: ArrayLike, classes: ArrayLike | None) -> tuple[Float, Float]:
+def _read(
+    y: ArrayLike, proba: ArrayLike, classes: ArrayLike | None, positive: Any
+) -> tuple[Float, Float]:
     """The truth as 0 and 1, and the probabilities, both (n, K)."""
     p = np.asarray(proba, dtype=np.float64)
+    truth = np.asarray(y)
+    if positive is not None:
+        classes = _positive_last(truth, p, classes, positive)
     if p.ndim == 1:
         p = np.column_stack([1 - p, p])
     if p.ndim != 2 or p.shape[1] < 2 or not len(p):
         raise ValueError(
-            f"`proba` must be probabilities (n,) of the second of two classes or (n, K) of all, of "
+            f"`proba` must be probabilities (n,) of one of two classes or (n, K) of all, of "
             f"at least one row. Received: shape {np.shape(proba)}"
         )
     if not ((p >= -1e-9) & (p <= 1 + 1e-9)).all():
         raise ValueError("`proba` must hold probabilities: numbers between 0 and 1.")
     labels = np.arange(p.shape[1]) if classes is None else np.asarray(classes)
-    truth = np.asarray(y)
     if labels.shape != p.shape[1:] or truth.shape != p.shape[:1]:
         raise ValueError(
             f"`y` must have one class for each of the {len(p)} rows of `proba`, and `classes` one "
             f"label for each of its {p.shape[1]} classes. Received: shapes {truth.shape}, "
             f"{labels.shape}"
         )
-    hit = truth[:, None] == labels
+    hit = np.asarray(truth[:, None] == labels, dtype=bool)
     strange = ~hit.any(axis=1)
     if strange.any():
         raise ValueError(
-            f"`y` holds {truth[strange][0].item()!r}, which is not one of the classes "
+            f"`y` holds {truth[strange].tolist()[0]!r}, which is not one of the classes "
             f"{labels.tolist()}. Give the labels in their order: `classes=model.classes_`."
         )
     return hit.astype(np.float64), p
+
+
+def _positive_last(
+    truth: NDArray[Any], p: Float, classes: ArrayLike | None, positive: Any
+) -> NDArray[Any]:
+    """The other class and the positive one, for probabilities (n,) of the latter."""
+    if p.ndim != 1:
+        raise ValueError(
+            f"`positive` names the class of probabilities (n,). `proba` has shape {p.shape}: give "
+            "`classes`, the labels of its columns, instead."
+        )
+    known = pd.unique(truth.ravel()) if classes is None else np.asarray(classes)
+    others = [label for label in known.tolist() if label != positive]
+    if len(others) > 1 or (classes is not None and len(others) == len(known)):
+        raise ValueError(
+            f"`positive` must be one of two classes, which are {known.tolist()}. "
+            f"Received: {positive!r}"
+        )
+    if not others and classes is None:
+        return np.array([object(), positive], dtype=object)  # All rows are positive.
+    return np.array([*others, positive], dtype=object)

@@ -118,12 +118,16 @@ class Inquiry:
             f"HistGradientBoostingClassifier."
         )
 
-    def target_columns(self, target: Any) -> NDArray[np.intp]:
+    def target_columns(self, target: Any, positive: Any = None) -> NDArray[np.intp]:
         """Which output (n,) is explained in every row.
 
-        By default that of the second of two classes, of the predicted one of several.
+        Of two classes that of the positive one, by default the second; of several by default the
+        predicted one.
         """
         (n, n_outputs), column = self.base.shape, None
+        if positive is not None:
+            self._check_positive(positive, target)
+            target = positive
         if self.classes is not None:
             if target is None:
                 if self.decision is not None and n_outputs > 2:
@@ -142,6 +146,28 @@ class Inquiry:
         if column is None:
             raise ValueError(f"`target` must be {known}. Received: {target!r}")
         return np.full(n, column)
+
+    def explained(self, columns: NDArray[np.intp]) -> NDArray[Any] | None:
+        """The class whose output is explained in every row; None for a regressor."""
+        return None if self.classes is None else np.asarray(self.classes[columns])
+
+    def _check_positive(self, positive: Any, target: Any) -> None:
+        if self.classes is None or len(self.classes) != 2:
+            what = "predicts a number" if self.classes is None else "has more than two classes"
+            raise ValueError(
+                f"`positive` names one of two classes, and {self._name} {what}. "
+                f"Received: {positive!r}"
+            )
+        if positive not in self.classes.tolist():
+            raise ValueError(
+                f"`positive` must be one of the classes {self.classes.tolist()}. "
+                f"Received: {positive!r}"
+            )
+        if target is not None and target != positive:
+            raise ValueError(
+                f"`target={target!r}` and `positive={positive!r}` name different classes. The "
+                "probability of the positive class is explained: give one of them."
+            )
 
 
 def _name_of(model: Any) -> str:

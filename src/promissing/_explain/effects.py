@@ -31,7 +31,8 @@ class Effects:
     groups : tuple
         The names of the G groups; pairs of names for pairs.
     prediction : ndarray (n,)
-        The prediction for the rows as they are.
+        The prediction for the rows as they are: the probability of the class `explained`, or the
+        number.
     effects : ndarray (n, G)
         The prediction without the group minus `prediction`; exactly 0 where it was unknown anyway.
     known : ndarray of bool (n, G)
@@ -48,8 +49,12 @@ class Effects:
     decision : ndarray (n,) or None
         The class decided for; None for a regressor.
     classes : ndarray (K,) or None
+        The classes of the model; None for a regressor.
     index : ndarray (n,)
         The index of the rows.
+    explained : ndarray (n,) or None
+        The class whose probability `prediction` and `effects` are about: of two classes the
+        positive one. None for a regressor.
     """
 
     groups: tuple[Any, ...]
@@ -60,12 +65,30 @@ class Effects:
     decision: Array | None
     classes: Array | None
     index: Array
+    explained: Array | None = None
+
+    @property
+    def positive(self) -> Any:
+        """The positive one of two classes; None for several classes and for a regressor."""
+        if self.classes is None or len(self.classes) != 2:
+            return None
+        if self.explained is None or not len(self.explained):
+            return self.classes.tolist()[1]
+        return self.explained.tolist()[0]
 
     def outcomes(self, y: ArrayLike) -> Array:
         """Tell for every row, given the truth, which of the four outcomes its decision is.
 
-        They are "true negative", "true positive", "false negative" and "false positive", the last
-        of two classes being the positive one.
+        Parameters
+        ----------
+        y : array-like (n,)
+            The true classes.
+
+        Returns
+        -------
+        ndarray of str (n,)
+            "true negative", "true positive", "false negative" or "false positive", where the
+            positive class is `positive`.
         """
         if self.classes is None or self.decision is None or len(self.classes) != 2:
             raise ValueError("The four outcomes are those of a decision between two classes.")
@@ -76,11 +99,18 @@ class Effects:
                 f"Received: shape {truth.shape}"
             )
         right = np.where(truth == self.decision, "true", "false")
-        sign = np.where(self.decision == self.classes[1], " positive", " negative")
+        sign = np.where(self.decision == self.positive, " positive", " negative")
         return np.char.add(right, sign)
 
     def to_frame(self) -> pd.DataFrame:
-        """One line for every row and group: row, group, known, prediction, effect and kind."""
+        """One line for every row and group.
+
+        Returns
+        -------
+        DataFrame
+            With the columns `row`, `group`, `known`, `prediction` and `effect`; for a classifier
+            also `class`, whose probability `prediction` is, and `kind`.
+        """
         n, size = self.effects.shape
         names = np.empty(size, dtype=object)
         names[:] = self.groups
@@ -93,6 +123,8 @@ class Effects:
                 "effect": self.effects.ravel(),
             }
         )
+        if self.explained is not None:
+            frame.insert(3, "class", np.repeat(self.explained, size))
         return frame if self.kinds is None else frame.assign(kind=self.kinds.ravel())
 
 
@@ -104,6 +136,7 @@ def what_if(
     pairs: bool = False,
     cumulative: bool = False,
     target: Any = None,
+    positive: Any = None,
 ) -> Effects:
     """The change in prediction when each feature, or group of features, is made unknown.
 
@@ -126,9 +159,12 @@ def what_if(
     cumulative : bool, default=False
         Whether to make each group unknown together with all before it, in the order of `groups`.
     target : optional
-        The class whose probability is explained, by its label. By default the second of two
+        The class whose probability is explained, by its label. By default the positive one of two
         classes; of several the one that is predicted for the row. Of a regressor with several
         outputs, the position of one.
+    positive : label, optional
+        The positive one of two classes: its probability is explained, and `Effects.outcomes` are
+        about it. By default the second in sorted order.
 
     Returns
     -------
@@ -149,7 +185,7 @@ def what_if(
         raise ValueError("Ask for `pairs` or for `cumulative`, not for both at once.")
     inquiry = Inquiry(model, X, groups)
     blanks, base, decision = inquiry.blanks, inquiry.base, inquiry.decision
-    columns = inquiry.target_columns(target)
+    columns = inquiry.target_columns(target, positive)
     names: tuple[Any, ...] = blanks.names
     sets = np.eye(len(names), dtype=bool)
     if pairs:
@@ -182,4 +218,5 @@ def what_if(
         decision=None if decision is None else inquiry.classes[decision],
         classes=inquiry.classes,
         index=blanks.index,
+        explained=inquiry.explained(columns),
     )

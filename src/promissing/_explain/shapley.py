@@ -31,7 +31,8 @@ class ShapleyValues:
     groups : tuple
         The names of the G groups.
     prediction : ndarray (n,)
-        The prediction for the rows as they are.
+        The prediction for the rows as they are: the probability of the class `explained`, or the
+        number.
     nothing : ndarray (n,)
         The prediction with all groups unknown; `values` sum to `prediction - nothing`.
     values : ndarray (n, G)
@@ -44,6 +45,9 @@ class ShapleyValues:
         Whether anything of the group is known in the row.
     index : ndarray (n,)
         The index of the rows.
+    explained : ndarray (n,) or None
+        The class whose probability is shared out: of two classes the positive one. None for a
+        regressor.
     """
 
     groups: tuple[Key, ...]
@@ -54,11 +58,19 @@ class ShapleyValues:
     exact: NDArray[np.bool_]
     known: Mask
     index: NDArray[Any]
+    explained: NDArray[Any] | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """One line for every row and group: row, group, known, value and error."""
+        """One line for every row and group.
+
+        Returns
+        -------
+        DataFrame
+            With the columns `row`, `group`, `known`, `value` and `error`; for a classifier also
+            `class`, whose probability is shared out.
+        """
         n, size = self.values.shape
-        return pd.DataFrame(
+        frame = pd.DataFrame(
             {
                 "row": np.repeat(self.index, size),
                 "group": np.tile(np.array(self.groups, dtype=object), n),
@@ -67,6 +79,9 @@ class ShapleyValues:
                 "error": self.errors.ravel(),
             }
         )
+        if self.explained is not None:
+            frame.insert(3, "class", np.repeat(self.explained, size))
+        return frame
 
 
 def shapley(
@@ -76,6 +91,7 @@ def shapley(
     groups: Groups = None,
     n_samples: int = 100,
     target: Any = None,
+    positive: Any = None,
     random_state: Any = None,
 ) -> ShapleyValues:
     """Share the prediction out among features or groups, fairly.
@@ -88,12 +104,13 @@ def shapley(
 
     Parameters
     ----------
-    model, X, groups, target
+    model, X, groups, target, positive
         As in `what_if`.
     n_samples : int, default=100
         How many orders are drawn for a row with more than 12 known groups: an even number, at
         least 4. Each costs as many predictions as there are groups.
     random_state : int, numpy Generator, RandomState or None, default=None
+        The seed of the orders that are drawn.
 
     Returns
     -------
@@ -115,7 +132,7 @@ def shapley(
     expect(good, "n_samples", "an even number >= 4", n_samples)
     rng = generator(random_state)
     inquiry = Inquiry(model, X, groups)
-    known, columns = inquiry.blanks.known, inquiry.target_columns(target)
+    known, columns = inquiry.blanks.known, inquiry.target_columns(target, positive)
     prediction = np.take_along_axis(inquiry.base, columns[:, None], axis=1)[:, 0]
     exact = known.sum(axis=1) <= _MOST_EXACT
     orders: dict[int, NDArray[np.intp]] = {}
@@ -152,6 +169,7 @@ def shapley(
         exact=exact,
         known=known,
         index=inquiry.blanks.index,
+        explained=inquiry.explained(columns),
     )
 
 

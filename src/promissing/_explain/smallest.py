@@ -35,11 +35,15 @@ class SmallestChange:
     exact : ndarray of bool (n,)
         Whether that is certain: that no smaller set does it, or that, for None, no set does.
     prediction, prediction_without : ndarray (n,)
-        The probability of the decided class as the row is, and without the set (NaN for None).
+        The probability of the class `explained` as the row is, and without the set (NaN for None),
+        as in `what_if`.
     decision, decision_without : ndarray (n,)
         The class decided for, and without the set (the same for None).
     index : ndarray (n,)
         The index of the rows.
+    explained : ndarray (n,)
+        The class whose probability `prediction` is: of two classes the positive one, of several by
+        default the one decided for.
     """
 
     sets: tuple[tuple[Key, ...] | None, ...]
@@ -49,18 +53,35 @@ class SmallestChange:
     decision: NDArray[Any]
     decision_without: NDArray[Any]
     index: NDArray[Any]
+    explained: NDArray[Any]
 
     def to_frame(self) -> pd.DataFrame:
-        """One line for every row, with its index."""
-        fields = ("exact", "prediction", "prediction_without", "decision", "decision_without")
-        sets = pd.Series(self.sets, dtype=object)
-        return pd.DataFrame(
-            {"set": sets, **{name: getattr(self, name) for name in fields}}
-        ).set_axis(self.index)
+        """One line for every row, with its index.
+
+        Returns
+        -------
+        DataFrame
+            With the columns `set`, `exact`, `class`, whose probabilities `prediction` and
+            `prediction_without` are, `decision` and `decision_without`.
+        """
+        fields = ("prediction", "prediction_without", "decision", "decision_without")
+        columns = {
+            "set": pd.Series(self.sets, dtype=object),
+            "exact": self.exact,
+            "class": self.explained,
+            **{name: getattr(self, name) for name in fields},
+        }
+        return pd.DataFrame(columns).set_axis(self.index)
 
 
 def smallest_change(
-    model: Any, X: Any, *, groups: Groups = None, exact_up_to: int | None = None
+    model: Any,
+    X: Any,
+    *,
+    groups: Groups = None,
+    exact_up_to: int | None = None,
+    target: Any = None,
+    positive: Any = None,
 ) -> SmallestChange:
     """For each row the smallest set of known groups without which the decision changes.
 
@@ -75,12 +96,15 @@ def smallest_change(
     model : fitted classifier
         As in `what_if`. Its decision is the most probable class.
     X : frame, array or list of rows (n, p)
+        As in `what_if`.
     groups : mapping of a name to columns, "modalities" or None, default=None
         As in `what_if`.
     exact_up_to : int, optional
         How large a set is looked for exhaustively. By default of any size in rows in which at most
         12 groups are known, which takes up to 4,095 predictions for a row, and of up to 2 in
         others, where of G groups there are G (G - 1) / 2 pairs.
+    target, positive : label, optional
+        The class whose probability is given, as in `what_if`. The sets do not depend on it.
 
     Returns
     -------
@@ -108,6 +132,7 @@ def smallest_change(
             f"`model` must be a classifier: {type(model).__name__} takes no decision that could "
             f"change. See `what_if` for how far its predictions change."
         )
+    columns = inquiry.target_columns(target, positive)
     search = _Search(inquiry)
     if exact_up_to is None:
         tried = np.where(search.n_known <= _MOST_EXACT, search.n_known, 2)
@@ -123,7 +148,7 @@ def smallest_change(
         before = search.gone.copy()
         search.round(active, _one_less, only_flips=True)
         active &= (search.gone != before).any(axis=1)
-    return search.result(exact)
+    return search.result(exact, columns)
 
 
 class _Search:
@@ -169,7 +194,7 @@ class _Search:
             self.gone[i], self.outputs[i] = gone_from_i, out_of_i
             self.flipped[i] = out_of_i.argmax() != decision[i]
 
-    def result(self, exact: NDArray[np.bool_]) -> SmallestChange:
+    def result(self, exact: NDArray[np.bool_], columns: NDArray[np.intp]) -> SmallestChange:
         inquiry, names = self.inquiry, self.inquiry.blanks.names
         decision = inquiry.decision
         assert decision is not None
@@ -181,11 +206,12 @@ class _Search:
                 for gone, flipped in zip(self.gone, self.flipped, strict=True)
             ),
             exact=exact,
-            prediction=inquiry.base[rows, decision],
-            prediction_without=np.where(self.flipped, self.outputs[rows, decision], np.nan),
+            prediction=inquiry.base[rows, columns],
+            prediction_without=np.where(self.flipped, self.outputs[rows, columns], np.nan),
             decision=inquiry.classes[decision],
             decision_without=inquiry.classes[without],
             index=inquiry.blanks.index,
+            explained=inquiry.classes[columns],
         )
 
 

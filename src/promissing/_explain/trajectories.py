@@ -41,8 +41,12 @@ class Trajectories:
     prior : float, ndarray (K,) or None
         What is to be expected of somebody of whom nothing is known.
     classes : ndarray (K,) or None
+        The classes of the model; None for a regressor.
     index : ndarray (n,)
         The index of the rows.
+    explained : label or None
+        The class whose probability is followed: of two classes the positive one. None if all of
+        several classes are followed, and for a regressor.
     """
 
     groups: tuple[Key, ...]
@@ -52,6 +56,7 @@ class Trajectories:
     prior: float | Float | None
     classes: Array | None
     index: Array
+    explained: Any = None
 
     @property
     def mean(self) -> Float:
@@ -60,7 +65,7 @@ class Trajectories:
 
     @property
     def spread(self) -> Float:
-        """How far the orders lie apart: their standard deviation, in the shape of `mean`."""
+        """The standard deviation over the orders, in the shape of `mean`."""
         return np.asarray(self.predictions.std(axis=0))
 
     @property
@@ -91,9 +96,18 @@ class Trajectories:
     def measures(self, y: ArrayLike | None = None) -> pd.DataFrame:
         """Measures of knowing by step, over all rows and orders.
 
-        Columns are the `prediction` (of a class or number) and its `spread` over the orders; the
-        `distance` from the prior if there is one; for probabilities and with the truth `y` (n,)
-        `brier_score`, `calibration_error` and `accuracy`, as in `promissing.knowing`.
+        Parameters
+        ----------
+        y : array-like (n,), optional
+            The true classes. If one of several classes is followed, it is compared with the rest.
+
+        Returns
+        -------
+        DataFrame
+            By step: the mean `prediction` (of the class `explained`, or of the number) and its
+            `spread` over the orders; the `distance` from the prior if there is one; for
+            probabilities and with `y` also `brier_score`, `calibration_error` and `accuracy`, as in
+            `promissing.knowing`.
         """
         single = self.predictions.ndim == 3
         columns: dict[str, Any] = {}
@@ -114,20 +128,28 @@ class Trajectories:
         truth = np.tile(np.asarray(y), n_orders)
         if len(truth) != n * n_orders:
             raise ValueError(f"`y` must have one class for each of the {n} rows.")
+        known: dict[str, Any] = {"classes": self.classes}
+        if self.explained is not None:
+            truth, known = truth == self.explained, {}
         steps = range(self.predictions.shape[2])
         flat = [
             self.predictions[:, :, t].reshape(len(truth), *self.predictions.shape[3:])
             for t in steps
         ]
         return {
-            measure.__name__: [measure(truth, p, classes=self.classes) for p in flat]
+            measure.__name__: [measure(truth, p, **known) for p in flat]
             for measure in (knowing.brier_score, knowing.calibration_error, knowing.accuracy)
         }
 
     def to_frame(self) -> pd.DataFrame:
         """One line for every order, row and step: what vanished last, and the prediction.
 
-        With several classes there is one column for each, named after it.
+        Returns
+        -------
+        DataFrame
+            With the columns `order`, `row`, `step`, `lost` and `prediction`; `class` names the
+            class that is followed. If all of several classes are followed, there is one column for
+            each, named after it.
         """
         n_orders, n, n_steps = self.predictions.shape[:3]
         names = np.array([None, *self.groups], dtype=object)
@@ -139,6 +161,8 @@ class Trajectories:
             "lost": names[lost.ravel()],
         }
         if self.predictions.ndim == 3:
+            if self.explained is not None:
+                columns["class"] = self.explained
             columns["prediction"] = self.predictions.ravel()
         else:
             count = self.predictions.shape[3]
@@ -154,6 +178,7 @@ def information_loss(
     *,
     orders: int = 100,
     target: Any = None,
+    positive: Any = None,
     prior: ArrayLike | None = None,
     random_state: Any = None,
 ) -> Trajectories:
@@ -166,12 +191,16 @@ def information_loss(
     orders : int, default=100
         How many random orders, the same for all rows.
     target : optional
-        The class whose probability is followed, by its label. By default the second of two
+        The class whose probability is followed, by its label. By default the positive one of two
         classes, and all of several; of a regressor all outputs.
+    positive : label, optional
+        The positive one of two classes, as in `what_if`.
     prior : float or array (K,), optional
-        The class shares, or the mean target, of the data the model was trained on; of two classes
-        that of the second is enough. By default the model's `prior_`, which our estimators have.
+        The class shares, or the mean target, of the data the model was trained on; a single number
+        is the prior of the class that is followed. By default the model's `prior_`, which our
+        estimators have.
     random_state : int, numpy Generator, RandomState or None, default=None
+        The seed of the orders.
 
     Returns
     -------
@@ -197,8 +226,10 @@ def information_loss(
     n, size = blanks.known.shape
     n_outputs = base.shape[1]
     chosen: int | None = None  # The output that is followed; None for all.
-    if target is not None or n_outputs <= (1 if inquiry.classes is None else 2):
-        chosen = int(inquiry.target_columns(target)[0])
+    single = n_outputs <= (1 if inquiry.classes is None else 2)
+    if target is not None or positive is not None or single:
+        chosen = int(inquiry.target_columns(target, positive)[0])
+    followed = None if chosen is None or inquiry.classes is None else inquiry.classes[chosen]
 
     drawn = rng.permuted(np.tile(np.arange(size), (orders, 1)), axis=1)
     gone = drawn.argsort(axis=1)[:, None, :] < np.arange(size + 1)[:, None]
@@ -228,6 +259,7 @@ def information_loss(
         prior=_read_prior(model, prior, n_outputs, chosen),
         classes=inquiry.classes,
         index=blanks.index,
+        explained=followed.item() if isinstance(followed, np.generic) else followed,
     )
 
 
