@@ -289,10 +289,21 @@ def test_predict_writes_what_it_knows_and_does_not_know(place, tmp_path):
 
 def test_predict_of_a_number_tells_how_far_the_members_lie_apart(place):
     call = ["predict", place / "number.safetensors", place / "table.csv"]
-    made = pd.read_csv(pd.io.common.StringIO(run(*call, "--max-spread", 0.5).stdout))
+    result = run(*call, "--max-spread", 0.5, "--min-known", 0.5)
+    made = pd.read_csv(pd.io.common.StringIO(result.stdout))
     assert made.columns.tolist() == ["prediction", "spread", "known", "unsure"]
-    assert (made["unsure"] == ((made["spread"] > 0.5) | (made["known"] == 0))).all()
+    assert (made["unsure"] == ((made["spread"] > 0.5) | (made["known"] < 0.5))).all()
     assert "--unsure-below is about the probability" in refused(*call, "--unsure-below", 0.6)
+
+
+def test_a_small_spread_never_accepts_a_row_with_missing_values(place):
+    call = ["predict", place / "number.safetensors", place / "table.csv", "--max-spread", 1e9]
+    for more in ((), ("--min-known", 0)):
+        result = run(*call, *more)
+        made = pd.read_csv(pd.io.common.StringIO(result.stdout))
+        assert (made["unsure"] == (made["known"] < 1)).all()
+        assert 0 < made["unsure"].sum() < N
+        assert "--max-spread alone accepts complete rows only" in result.stderr
 
 
 def test_a_row_of_which_nothing_is_known_is_unsure(place):
@@ -356,6 +367,19 @@ def test_explain_writes_all_of_it(place, tmp_path, kind, model):
     assert len(told["records"]) == len(table)
     if kind != "importance":
         assert {line["row"] for line in told["records"]} == {0, 1, 7}
+
+
+@pytest.mark.parametrize("kind", ["what-if", "smallest", "shapley"])
+def test_explain_names_the_class_and_lets_it_be_chosen(place, kind):
+    call = ["explain", place / "classes.safetensors", place / "table.csv", "--rows", 0]
+    for more, label in (((), "yes"), (("--positive", "no"), "no")):
+        told = run(*call, "--kind", kind, *more)
+        assert f"the probability of {label} is" in " ".join(told.stdout.split())
+        records = json.loads(run(*call, "--kind", kind, *more, "--json").stdout)["records"]
+        assert {record["class"] for record in records} == {label}
+    assert "there is no class 'maybe'" in refused(*call, "--positive", "maybe")
+    number = ("explain", place / "number.safetensors", place / "table.csv", "--positive", "no")
+    assert "the model predicts a number" in refused(*number)
 
 
 def test_explain_of_a_number(place):

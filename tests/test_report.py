@@ -11,12 +11,13 @@ from click.testing import CliRunner
 
 from promissing.cli import main
 from promissing.problem import build, pose
-from promissing.report import gather, render
+from promissing.report import classes, gather, numbers, render
 from promissing.report.browsing import _pick
 from promissing.report.charts import Plot, ticks
 from promissing.report.formats import count, listed, number, p_value, percent, plain
-from promissing.report.judging import judge
+from promissing.report.judging import Judged, judge
 from promissing.report.render import embedded
+from promissing.report.words import put_into_words
 
 SECTIONS = ("missing", "prediction", "calibration", "fading", "coverage", "drivers", "browsing")
 REPORTS = [cases.binary, cases.regression, cases.several]
@@ -74,6 +75,141 @@ def test_what_it_predicts_is_judged_beside_the_prior():
     assert sum(sum(group["counts"]) for group in found["histogram"]["groups"]) == 150
 
 
+def judged(y, output, known=None, spread=None, labels=None):
+    """Rows as they were predicted by nobody in particular."""
+    n = len(y)
+    ones = np.ones(n)
+    return Judged(
+        X=pd.DataFrame({"x": ones}),
+        y=np.asarray(y),
+        place=np.arange(n),
+        parts=(),
+        classes=None if labels is None else np.asarray(labels),
+        output=np.asarray(output, dtype=float),
+        spread=ones if spread is None else np.asarray(spread, dtype=float),
+        known=ones if known is None else np.asarray(known, dtype=float),
+        folds=0,
+    )
+
+
+def worded(found, kind="binary", positive="yes"):
+    """The headline and text of the sections on prediction, calibration and coverage."""
+    part = numbers if kind == "regression" else classes
+    sections = ("prediction", "calibration", "coverage")
+    report = plain({name: getattr(part, name)(found) for name in sections})
+    whole = cases.regression() if kind == "regression" else cases.binary()
+    report = {**json.loads(json.dumps(whole)), **report, "kind": kind, "positive": positive}
+    put_into_words(report)
+    return report
+
+
+def two(p):
+    return np.column_stack([1 - p, p])
+
+
+def test_calibration_is_judged_by_simulated_labels():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(1000) < 0.09, "yes", "no")
+    report = worded(judged(y, two(np.full(1000, 0.02)), labels=["no", "yes"]))
+    found = report["calibration"]
+    assert found["upper"] < 0.02 < found["error"]
+    assert found["headline"] == "Its probabilities are worse than always predicting the prior"
+    assert "the error is larger than that" in found["text"][0]
+    assert "The log loss" in found["text"][1]
+    assert "Its log loss is worse than that of always predicting the prior." in report["summary"]
+    p = rng.random(1000)
+    y = np.where(rng.random(1000) < p, "yes", "no")
+    found = worded(judged(y, two(p), labels=["no", "yes"]))["calibration"]
+    assert found["error"] <= found["upper"]
+    assert found["headline"] == "Its probabilities agree with what came true"
+    assert len(found["text"]) == 1
+    extreme = np.where(p > 0.5, p**0.5, 1 - (1 - p) ** 0.5)
+    found = worded(judged(y, two(extreme), labels=["no", "yes"]))["calibration"]
+    assert found["headline"] == "It is overconfident"
+
+
+@pytest.mark.parametrize(
+    ("by_share", "said"),
+    [
+        ([0.95, 0.8, 0.7, 0.6], "It is less certain of rows with more missing values"),
+        ([0.6, 0.7, 0.8, 0.95], "It is more certain of rows with more missing values"),
+        ([0.75, 0.75, 0.75, 0.75], "There is no evidence that its certainty depends"),
+        ([0.95, 0.6, 0.6, 0.65], "the chart does not follow it throughout"),
+        # The ends differ by more than 0.01, and most rows say the opposite.
+        ([0.72, 0.6, 0.75, 0.7], "It is more certain of rows with more missing values"),
+    ],
+)
+def test_the_trend_is_tested_over_all_rows(by_share, said):
+    rng = np.random.default_rng(0)
+    counts = (20, 300, 300, 20) if by_share[0] == 0.72 else (100, 100, 100, 100)
+    share = np.repeat([0.0, 0.2, 0.4, 0.6], counts)
+    p = np.clip(np.repeat(by_share, counts) + rng.normal(0, 0.02, len(share)), 0.5, 1)
+    y = np.where(rng.random(len(p)) < p, "yes", "no")
+    text = worded(judged(y, two(p), 1 - share, labels=["no", "yes"]))["prediction"]["text"]
+    assert said in text[-1]
+    assert "p " in text[-1]
+
+
+def test_nothing_is_said_of_a_trend_where_all_rows_are_complete():
+    p = np.linspace(0.1, 0.9, 50)
+    found = worded(judged(np.where(p > 0.5, "yes", "no"), two(p), labels=["no", "yes"]))
+    assert len(found["prediction"]["text"]) == 1
+
+
+def test_a_row_of_which_nothing_is_known_is_never_accepted_for_its_small_spread():
+    rng = np.random.default_rng(0)
+    known = np.repeat([1.0, 0.5, 0.0], [100, 60, 40])
+    y = rng.normal(size=200)
+    told = y + rng.normal(size=200) * (1.2 - known)
+    found = judged(y, told, known, spread=known * rng.random(200))  # 0 where nothing is known.
+    report = worded(found, "regression", None)
+    points = report["coverage"]["points"]
+    assert [one["limit"] for one in points] == [0, 0.5, 1]
+    assert [one["rows"] for one in points] == [200, 160, 100]
+    size = np.abs(y - told)
+    assert points[-1]["value"] == pytest.approx(size[:100].mean(), rel=1e-5)
+    assert report["coverage"]["headline"].startswith("Leaving out the rows with most missing")
+    assert "Its errors are larger in rows with more missing" in report["prediction"]["text"][-1]
+    text = " ".join(report["calibration"]["text"])
+    assert "a diagnostic and not the uncertainty of a prediction" in text
+    assert "spread" not in " ".join(one["label"] for one in report["figures"])
+    alike = worded(judged(y, told), "regression", None)
+    assert "cannot be ranked" in alike["coverage"]["headline"]
+    render({**report, "coverage": alike["coverage"]})
+
+
+def test_the_positive_class_is_chosen_and_named():
+    frame = cases.binary_frame().rename(columns={"<i>relapse</i>": "relapse"})
+    frame["relapse"] = frame["relapse"].map({"no": "disease", "yes & <b>bold</b>": "healthy"})
+    asked = {"strategies": None, "folds": 2, "rows": 30, "settings": {**cases.TINY, "max_iter": 9}}
+    default, chosen = (
+        gather(pose(frame, "relapse"), frame=frame, positive=positive, **asked)
+        for positive in (None, "disease")
+    )
+    assert (default["positive"], chosen["positive"]) == ("healthy", "disease")
+    assert chosen["classes"] == ["healthy", "disease"]
+    assert "The positive class is \u201cdisease\u201d." in chosen["summary"]
+    for one, other in zip(default["browsing"]["items"], chosen["browsing"]["items"], strict=True):
+        assert one["id"] == other["id"]
+        assert one["prediction"] == pytest.approx(1 - other["prediction"], abs=1e-5)
+        kind = chosen["browsing"]["outcomes"][other["outcome"]]["name"]
+        right = "true" if other["truth"] == other["decision"] else "false"
+        sign = "positive" if other["decision"] == "disease" else "negative"
+        assert kind == f"{right} {sign} for disease"
+    a, b = (found["prediction"]["measures"][0]["value"] for found in (default, chosen))
+    assert a == pytest.approx(b)
+    counts = np.array(chosen["prediction"]["confusion"])
+    assert counts[::-1, ::-1].tolist() == default["prediction"]["confusion"]
+    page = render(chosen)
+    assert "by the probability of disease" in page
+    assert "AUC for \u201cdisease\u201d" in page
+    for target, message in (("crp", "'crp' holds numbers"), ("ward", "'ward' has 3 classes")):
+        with pytest.raises(ValueError, match=f"`positive` names one of two classes, .*{message}"):
+            gather(pose(frame, target), positive="x", **asked)
+    with pytest.raises(ValueError, match=r"`positive` must be one of .*'relapse'.*Received: 'flu'"):
+        gather(pose(frame, "relapse"), positive="flu", **asked)
+
+
 def test_bars_tell_what_would_be_said_without():
     found = cases.binary()["browsing"]
     assert found["shown"] == len(found["items"]) == 60
@@ -96,7 +232,7 @@ def test_numbers_have_measures_of_their_own():
     assert names[:2] == ["R2", "mean absolute error"]
     assert found["coverage"]["measure"] == "mean absolute error"
     assert len(found["calibration"]["bins"]) == 8
-    assert "<h3>Errors by how far the networks lie apart</h3>" in render(found)
+    assert "<h3>Errors by how far the networks disagree</h3>" in render(found)
 
 
 def test_modalities_are_taken_away_whole_and_column_by_column():

@@ -52,6 +52,11 @@ _MEANS = {
     show_default=True,
     help="What is asked; see above.",
 )
+@click.option(
+    "--positive",
+    metavar="CLASS",
+    help="Of two classes the one whose probability is explained [the second in sorted order].",
+)
 @click.option("--out", type=click.Path(allow_dash=True), help="A table, or .json, of all of it.")
 @click.option("--plot", type=click.Path(), help="A picture of what-if: .png, .svg or .pdf.")
 @click.option("--strict", is_flag=True, help="Refuse a table that lacks a column.")
@@ -64,6 +69,7 @@ def explain(
     rows: tuple[int, ...] | None,
     groups: str | None,
     kind: str,
+    positive: str | None,
     out: str | None,
     plot: str | None,
     strict: bool,
@@ -86,11 +92,12 @@ def explain(
             _check_outputs(out, plot, kind, check_target)
             fitted = read_model(model)
             by = _groups(fitted, groups)
+            label = _positive(fitted, positive)
             _, X = read_rows(fitted, file, strict=strict, **reading)
             few = kind != "importance" and out is None and not as_json
             X = _chosen(X, rows, few)
             step(text="Asking the model")
-            result = _ask(kind, fitted, X, by, seed)
+            result = _ask(kind, fitted, X, by, label, seed)
             table = _table(kind, result)
             if out is not None:
                 _write(table, kind, out)
@@ -121,6 +128,22 @@ def _groups(model: Any, groups: str | None) -> str | None:
     return "modalities" if has and groups != "features" else None
 
 
+def _positive(model: Any, text: str | None) -> Any:
+    """The class that is called so."""
+    from promissing.problem import nearest
+
+    if text is None:
+        return None
+    classes = getattr(model, "classes_", None)
+    if classes is None or len(classes) != 2:
+        what = "predicts a number" if classes is None else f"has {len(classes)} classes"
+        raise ValueError(f"--positive names one of two classes, and the model {what}.")
+    labels = {str(label): label for label in classes.tolist()}
+    if text not in labels:
+        raise ValueError(f"--positive: there is no class {text!r}.{nearest(text, labels)}")
+    return labels[text]
+
+
 def _chosen(X: Any, rows: tuple[int, ...] | None, few: bool) -> Any:
     """The rows that are asked for, called by their positions."""
     if rows is None:
@@ -134,14 +157,14 @@ def _chosen(X: Any, rows: tuple[int, ...] | None, few: bool) -> Any:
     return X.iloc[list(rows)] if hasattr(X, "iloc") else X[list(rows)]
 
 
-def _ask(kind: str, model: Any, X: Any, groups: str | None, seed: int) -> Any:
+def _ask(kind: str, model: Any, X: Any, groups: str | None, positive: Any, seed: int) -> Any:
     from promissing import explain as why
 
     if kind == "smallest":
-        return why.smallest_change(model, X, groups=groups)
+        return why.smallest_change(model, X, groups=groups, positive=positive)
     if kind == "shapley":
-        return why.shapley(model, X, groups=groups, random_state=seed)
-    effects = why.what_if(model, X, groups=groups)
+        return why.shapley(model, X, groups=groups, positive=positive, random_state=seed)
+    effects = why.what_if(model, X, groups=groups, positive=positive)
     return why.importance(effects) if kind == "importance" else effects
 
 
@@ -225,18 +248,15 @@ def _show(kind: str, result: Any, model: Any, X: Any) -> None:
         if kind == "smallest":
             console.print(f"{row}: {_smallest(result, i)}")
         else:
-            console.print(_bars(kind, result, i, f"{row}: {_said(result, model, i)}"))
+            console.print(_bars(kind, result, i, f"{row}: {_said(result, i)}"))
 
 
-def _said(result: Any, model: Any, i: int) -> str:
+def _said(result: Any, i: int) -> str:
     """What is predicted for a row."""
     value = f"{result.prediction[i]:.3f}"
-    classes = getattr(model, "classes_", None)
-    if classes is None:
+    if result.explained is None:
         return value
-    # Of two classes the second is explained, of several the one decided for.
-    label = classes[1] if len(classes) == 2 else getattr(result, "decision", [None] * (i + 1))[i]
-    return f"the probability of {shown(label)} is {value}" if label is not None else value
+    return f"the probability of {shown(result.explained[i])} is {value}"
 
 
 def _bars(kind: str, result: Any, i: int, title: str) -> Any:
@@ -258,7 +278,7 @@ def _bars(kind: str, result: Any, i: int, title: str) -> Any:
 
 
 def _smallest(result: Any, i: int) -> str:
-    decision = f"{shown(result.decision[i])} ({result.prediction[i]:.3f})"
+    decision = f"{shown(result.decision[i])} ({_said(result, i)})"
     if result.sets[i] is None:
         sure = "nothing" if result.exact[i] else "nothing that was tried"
         return f"{decision}; {sure} changes that."

@@ -38,7 +38,8 @@ __all__ = ["predict"]
     "--max-spread",
     type=click.FloatRange(min=0),
     metavar="AMOUNT",
-    help="Of a number: unsure if the members of the model lie farther apart.",
+    help="Of a number: unsure if the ensemble members disagree more (standard deviation). Rows "
+    "with missing values are unsure too, unless --min-known says how much must be known.",
 )
 @click.option("--keep", type=NAMED, default=(), help="Columns to carry along, such as an id.")
 @click.option("--strict", is_flag=True, help="Refuse a table that lacks a column.")
@@ -70,7 +71,7 @@ def predict(
             step(text=f"Reading {file}")
             frame, X = read_rows(fitted, file, strict=strict, keep=keep, **reading)
             step(text="Predicting")
-            least = fitted.min_known if min_known is None else min_known
+            least = _least_known(fitted.min_known if min_known is None else min_known, max_spread)
             fitted.set_params(min_known=0.0)  # Such rows are marked, not refused.
             made = _predict(fitted, X)
             unsure = made["unsure"] = _unsure(made, unsure_below, least, max_spread)
@@ -96,6 +97,19 @@ def _check_thresholds(model: Any, unsure_below: float | None, max_spread: float 
         )
     if max_spread is not None and model.n_members_ < 2:
         raise ValueError("--max-spread needs a model of several members: fit with --members 4.")
+
+
+def _least_known(min_known: float, max_spread: float | None) -> float:
+    """The share of a row that must be known.
+
+    The ensemble members agree on the prior where nothing is known: the spread falls as values go
+    missing. A small spread is thus no reason to accept a row with missing values. Without a share
+    set by the user, --max-spread accepts complete rows only.
+    """
+    if max_spread is None or min_known > 0:
+        return min_known
+    say("--max-spread alone accepts complete rows only; --min-known sets another share.")
+    return 1.0
 
 
 def _predict(model: Any, X: Any) -> dict[str, Any]:

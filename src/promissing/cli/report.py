@@ -29,6 +29,11 @@ __all__ = ["report"]
 @problem_options
 @click.option("--model", type=click.Path(), help="A .safetensors file to explain [none: trained].")
 @click.option("--held-out", is_flag=True, help="FILE is new to the model: score it as it is.")
+@click.option(
+    "--positive",
+    metavar="CLASS",
+    help="The positive one of two classes [the second in sorted order].",
+)
 @click.option("--json-out", type=click.Path(), help="What the page says, as a .json file.")
 @click.option("--compare", type=NAMED, help="Strategies to compare [quick ones of every family].")
 @click.option("--no-compare", is_flag=True, help="Leave the comparison of strategies out.")
@@ -53,6 +58,7 @@ def report(
     out: str,
     model: str | None,
     held_out: bool,
+    positive: str | None,
     json_out: str | None,
     compare: tuple[str, ...] | None,
     no_compare: bool,
@@ -99,6 +105,7 @@ def report(
                 source="standard input" if file == "-" else Path(file).name,
                 model=fitted,
                 held_out=held_out,
+                positive=positive,
                 strategies=None if no_compare else compare or STRATEGIES,
                 folds=folds,
                 rows=rows,

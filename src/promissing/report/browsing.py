@@ -32,8 +32,9 @@ def outcomes(found: Judged) -> tuple[list[str], Array]:
     right = found.decision == found.y
     if len(found.classes) > 2:
         return ["right", "wrong"], (~right).astype(int)
-    positive = found.decision == found.classes[1]
-    names = ["true positive", "true negative", "false positive", "false negative"]
+    positive = found.decision == found.positive
+    kinds = ("true positive", "true negative", "false positive", "false negative")
+    names = [f"{kind} for {clip(found.positive, 30)}" for kind in kinds]
     return names, np.where(right, np.where(positive, 0, 1), np.where(positive, 2, 3))
 
 
@@ -59,7 +60,7 @@ def browse(
     spellings: list[list[str]] = []
     for model, X, own in parts_of(found, rows):
         cells, members = X.astype(object).to_numpy(), _positions(X, groups)
-        told = [what_if(model, X, groups=level) for _, level in levels]
+        told = [what_if(model, X, groups=level, positive=found.positive) for _, level in levels]
         spellings = spellings or [[str(name) for name in one.groups] for one in told]
         smallest = _smallest(model, X, groups, len(rows))
         for i, place in enumerate(own):

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata, spearmanr
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from promissing import knowing
-from promissing.report.judging import Judged
+from promissing.report.judging import Judged, positions
 
-__all__ = ["calibration", "coverage", "prediction", "shares_missing", "thin"]
+__all__ = ["calibration", "coverage", "prediction", "shares_missing", "thin", "trend"]
 
 Array = NDArray[Any]
 
@@ -29,6 +29,7 @@ _MEASURES = {
     "perfect",
     "log loss": "the surprise at what came true; 0 is perfect, and confident errors cost most",
 }
+_EVIDENCE = 0.05  # A smaller p-value is called evidence.
 _LESS = ("Brier score", "log loss")
 
 
@@ -40,7 +41,7 @@ def prediction(found: Judged) -> dict[str, Any]:
     plain = _measures(y, np.tile(prior, (len(y), 1)), classes)
     folds = [_measures(y[rows], proba[rows], classes) for _, rows in found.parts]
     decided, sure = proba.argmax(axis=1), proba.max(axis=1)
-    truth = np.searchsorted(classes, y)
+    truth = positions(classes, y)
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(counts, (truth, decided), 1)
     right = truth == decided
@@ -64,19 +65,29 @@ def prediction(found: Judged) -> dict[str, Any]:
         "by_missing": shares_missing(
             1 - found.known, {"accuracy": right, "certainty": sure, "spread": found.spread}
         ),
+        "trend": trend(1 - found.known, sure),
     }
 
 
 def calibration(found: Judged) -> dict[str, Any]:
-    """Probabilities against frequencies: of the second of two classes, or of each of several."""
+    """Probabilities against frequencies: of the positive one of two classes, or of each of several.
+
+    The error stands beside the errors of labels that were drawn from the probabilities.
+    """
     classes, y, proba = _classes(found), found.y, found.output
     own = slice(1, None) if len(classes) == 2 else slice(None)
     hit = (y[:, None] == classes)[:, own].astype(float)
     p = proba[:, own]
-    error = knowing.calibration_error(y, proba, classes=classes)
+    test = knowing.calibration_test(y, proba, classes=classes)
+    sure = proba.max(axis=1)
+    excess = sure - (found.decision == y)
+    deviation = np.sqrt((sure * (1 - sure)).sum())
+    z = excess.sum() / deviation if deviation > 0 else 0.0
     return {
-        "error": error,
-        "chance": np.sqrt(min(15, len(y)) / len(y)) / 3,
+        **test._asdict(),
+        "excess": excess.mean(),
+        "overconfident": bool(2 * norm.sf(abs(z)) < _EVIDENCE and z > 0),
+        "underconfident": bool(2 * norm.sf(abs(z)) < _EVIDENCE and z < 0),
         "bins": _reliability(hit.ravel(), p.ravel()),
         "by_class": [
             {
@@ -126,13 +137,32 @@ def shares_missing(share: Array, values: dict[str, Array]) -> list[dict[str, Any
     return lines
 
 
+def trend(share: Array, values: Array) -> dict[str, Any]:
+    """Whether values rise or fall with the share of a row that is missing, over all rows.
+
+    Spearman's rank correlation and its p-value. `direction` is "rises" or "falls" if there is
+    evidence, and the means, which the chart shows, go the same way; else "none". It is None if
+    there is nothing to compare.
+    """
+    share, values = np.round(share, 9), np.asarray(values, dtype=float)
+    if len(share) < 3 or np.ptp(share) == 0:
+        return {"correlation": None, "p_value": None, "direction": None}
+    if np.ptp(values) == 0:
+        return {"correlation": 0.0, "p_value": 1.0, "direction": "none"}
+    rank, p = spearmanr(share, values)
+    slope = np.cov(share, values)[0, 1]
+    clear = p < _EVIDENCE and np.sign(slope) == np.sign(rank)
+    direction = "none" if not clear else "rises" if rank > 0 else "falls"
+    return {"correlation": float(rank), "p_value": float(p), "direction": direction}
+
+
 def thin(n: int, most: int = 160, first: int = 0) -> Array:
     """At most so many of n places, evenly spread, from the first to the last."""
     return np.unique(np.linspace(first, n - 1, most).round().astype(int))
 
 
 def _measures(y: Array, proba: Array, classes: Array) -> dict[str, float]:
-    truth = np.searchsorted(classes, y)
+    truth = positions(classes, y)
     decided = proba.argmax(axis=1)
     present = np.unique(truth)
     pairs = present[1:] if len(classes) == 2 else present

@@ -43,7 +43,14 @@ def fading(
     rows = _draw(found, _ORDERS * (size + 1), random_state)
     distances, paths, places, priors = [], [], [], []
     for model, X, own in parts_of(found, rows):
-        lost = information_loss(model, X, groups, orders=_ORDERS, random_state=random_state)
+        lost = information_loss(
+            model,
+            X,
+            groups,
+            orders=_ORDERS,
+            positive=found.positive,
+            random_state=random_state,
+        )
         distances.append(lost.distance.mean(axis=0))
         mean = lost.mean
         if mean.ndim == 3:  # Of several classes, the one that was decided for.
@@ -82,10 +89,17 @@ def drivers(found: Judged, groups: Groups, *, random_state: int = 0) -> dict[str
         rows = _draw(found, size, random_state)
     frames, decisive = [], []
     for model, X, own in parts_of(found, rows):
-        effects = what_if(model, X, groups=groups)
+        effects = what_if(model, X, groups=groups, positive=found.positive)
         told: Any = effects
         if fair:
-            told = shapley(model, X, groups=groups, n_samples=_SAMPLES, random_state=random_state)
+            told = shapley(
+                model,
+                X,
+                groups=groups,
+                n_samples=_SAMPLES,
+                positive=found.positive,
+                random_state=random_state,
+            )
         frames.append(importance(told).reindex(list(effects.groups)).assign(n=len(own)))
         if effects.kinds is not None:
             decisive.append((effects.kinds == "flips").sum(axis=0))

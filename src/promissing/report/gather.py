@@ -38,6 +38,7 @@ def gather(
     source: str = "the table",
     model: Any = None,
     held_out: bool = False,
+    positive: Any = None,
     strategies: Iterable[str] | None = STRATEGIES,
     folds: int = 5,
     rows: int = 200,
@@ -61,6 +62,9 @@ def gather(
         Explained in place of networks trained on folds; networks with its settings are scored.
     held_out : bool, default=False
         Whether the rows are new to `model`, so that it can be scored itself.
+    positive : label, optional
+        The positive one of two classes, or its text: probabilities, and true and false positives,
+        are those of this class. By default the second in sorted order.
     strategies : iterable of str or None
         Names of `promissing.strategies` to compare; None leaves the comparison out.
     folds : int, default=5
@@ -92,6 +96,7 @@ def gather(
         problem,
         model=model,
         held_out=held_out,
+        positive=positive,
         folds=folds,
         max_rows=max_rows,
         settings=settings,
@@ -107,6 +112,7 @@ def gather(
         "target_short": clip(problem.target, 60),
         "kind": kind,
         "classes": None if found.classes is None else [str(label) for label in found.classes],
+        "positive": None if found.positive is None else str(found.positive),
         "columns": [str(name) for name in found.X.columns],
         "unit": "column" if groups is None else "modality",
         "modalities": groups,

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from promissing import _folds
 from promissing.problem import Problem, build
 
-__all__ = ["Judged", "Progress", "judge"]
+__all__ = ["Judged", "Progress", "judge", "positions"]
 
 Array = NDArray[Any]
 Progress = Callable[[int, int, str], object]
@@ -35,12 +35,12 @@ class Judged:
     parts : tuple of (model, ndarray of int)
         Every model with the rows, counted from 0 to n - 1, that it speaks for.
     classes : ndarray (K,) or None
-        None in regression.
+        The positive one of two last; None in regression.
     output : ndarray (n, K) or (n,)
         Probabilities, or predicted numbers.
     spread, known : ndarray (n,)
-        How far the members of the ensemble lie apart (of the decided class, or of the number), and
-        which share of a row is known.
+        The standard deviation between the ensemble members (of the probability of the decided
+        class, or of the number), and the share of each row that is known.
     folds : int
         0 if a finished model was asked.
     """
@@ -56,6 +56,13 @@ class Judged:
     folds: int
 
     @property
+    def positive(self) -> Any:
+        """The positive one of two classes; None for several classes and for numbers."""
+        if self.classes is None or len(self.classes) != 2:
+            return None
+        return self.classes.tolist()[1]
+
+    @property
     def decision(self) -> Array:
         """The most probable class of every row, or the predicted number."""
         if self.classes is None:
@@ -68,6 +75,7 @@ def judge(
     *,
     model: Any = None,
     held_out: bool = False,
+    positive: Any = None,
     folds: int = 5,
     max_rows: int = 10_000,
     settings: Mapping[str, Any] | None = None,
@@ -79,7 +87,8 @@ def judge(
     Scored are predictions by networks trained on folds that did not hold the row; with a given
     model these have its settings, because it would be flattered by rows it was trained on. With
     `held_out` it was not, and is scored itself. Explained is the given model, or else every row by
-    the network that has not seen it.
+    the network that has not seen it. `positive` is one of two classes, or its text; by default the
+    second in sorted order.
     """
     X, y, place = problem.X, np.asarray(problem.y), np.arange(len(problem.y))
     notes: list[str] = []
@@ -93,12 +102,15 @@ def judge(
         if lacking:
             notes.append(f"The table lacks {_named(lacking)}: unknown in every row.")
         parts = [(model, np.arange(len(y)))]
-        asked = _judged(X, y, place, parts, getattr(model, "classes_", None), 0)
+        classes = _positive_last(getattr(model, "classes_", None), positive, problem.target)
+        asked = _judged(X, y, place, parts, classes, 0)
         if held_out:
             return asked, asked, notes
     folds, fewer = _possible(y, problem.task, folds)
     notes += fewer
     y = _folds.read_target(X, y, problem.task, folds, 1)
+    classes = None if problem.task == "regression" else np.unique(y)
+    classes = _positive_last(classes, positive, problem.target)
     parts = []
     for one in _folds.rounds(X, y, problem.task, folds, 1, 0.0, "mcar", random_state):
         if progress is not None:
@@ -109,7 +121,6 @@ def judge(
             else clone(model).set_params(random_state=one.seed)
         )
         parts.append((made.fit(X.iloc[one.train], y[one.train]), one.test))
-    classes = None if problem.task == "regression" else np.unique(y)
     scored = _judged(X, y, place, parts, classes, folds)
     return scored, scored if model is None else asked, notes
 
@@ -135,9 +146,34 @@ def _judged(
             continue
         proba = model.predict_proba(own)
         # A rare class may be absent from the training rows of a fold: it has no chance there.
-        output[np.ix_(rows, np.searchsorted(classes, model.classes_))] = proba
+        output[np.ix_(rows, positions(classes, model.classes_))] = proba
         spread[rows] = np.take_along_axis(wide, proba.argmax(axis=1)[:, None], axis=1)[:, 0]
     return Judged(X, y, place, tuple(parts), classes, output, spread, known, folds)
+
+
+def positions(classes: Array, labels: Array) -> Array:
+    """Where every label stands among the classes."""
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    return np.array([place[label] for label in labels.tolist()], dtype=int)
+
+
+def _positive_last(classes: Array | None, positive: Any, target: str) -> Array | None:
+    """The classes, the positive one of two last."""
+    if positive is None:
+        return classes
+    if classes is None or len(classes) != 2:
+        what = "holds numbers" if classes is None else f"has {len(classes)} classes"
+        raise ValueError(
+            f"`positive` names one of two classes, and the target {target!r} {what}. "
+            f"Received: {positive!r}"
+        )
+    labels = classes.tolist()
+    chosen = [label for label in labels if label == positive or str(label) == str(positive)]
+    if not chosen:
+        raise ValueError(
+            f"`positive` must be one of the classes of {target!r}: {labels}. Received: {positive!r}"
+        )
+    return classes if chosen[-1] == labels[1] else classes[::-1]
 
 
 def _possible(y: Array, task: str, folds: int) -> tuple[int, list[str]]:
@@ -156,8 +192,8 @@ def _check_model(model: Any, problem: Problem) -> None:
     if classifies != (problem.task == "classification"):
         raise ValueError(
             f"The model is a {type(model).__name__}, and {problem.target!r} is taken for "
-            f"{problem.task}. Say --task {'classification' if classifies else 'regression'}, or "
-            "take another target."
+            f"{problem.task}. Choose {'classification' if classifies else 'regression'} as the "
+            "task, or another target."
         )
     if classifies:
         strange = sorted(set(map(str, set(problem.y) - set(model.classes_.tolist()))))

@@ -1,4 +1,4 @@
-"""How well numbers are predicted, and whether a wide spread means a large error."""
+"""How well numbers are predicted, and how far the ensemble members disagree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from promissing.report.classes import shares_missing, thin
+from promissing.report.classes import shares_missing, thin, trend
 from promissing.report.judging import Judged
 
 __all__ = ["calibration", "coverage", "prediction"]
@@ -50,11 +50,12 @@ def prediction(found: Judged, random_state: int = 0) -> dict[str, Any]:
         "by_missing": shares_missing(
             1 - found.known, {"error": np.abs(y - told), "spread": found.spread}
         ),
+        "trend": trend(1 - found.known, np.abs(y - told)),
     }
 
 
 def calibration(found: Judged, random_state: int = 0) -> dict[str, Any]:
-    """The size of the errors by the spread of the ensemble."""
+    """The size of the errors by the ensemble spread: a diagnostic, not an uncertainty."""
     size, spread = np.abs(found.y - found.output), found.spread
     parts = np.array_split(np.argsort(spread, kind="stable"), min(_BINS, len(spread)))
     shown = _some(len(size), random_state)
@@ -75,27 +76,30 @@ def calibration(found: Judged, random_state: int = 0) -> dict[str, Any]:
 
 
 def coverage(found: Judged) -> dict[str, Any]:
-    """The mean absolute error when the rows of the widest spread abstain."""
+    """The mean absolute error among the rows of which at least some share is known.
+
+    Rows are ranked by that share alone. The ensemble spread falls as values go missing, and would
+    rank rows of which nothing is known first.
+    """
     size = np.abs(found.y - found.output)
-    order = np.argsort(found.spread, kind="stable")
-    n = len(order)
-    share = np.arange(1, n + 1) / n
-    running = size[order].cumsum() / np.arange(1, n + 1)
-    places = thin(n, first=min(19, n - 1))
-    at = {one: max(round(one * n), 1) - 1 for one in _COVERAGES}
+    levels, which = np.unique(-np.round(found.known, 9), return_inverse=True)
+    rows = np.bincount(which).cumsum()
+    running = np.bincount(which, size).cumsum() / rows
+    share = rows / len(size)
+    places = thin(len(levels))
+    at = sorted({int(np.searchsorted(share, one - 1e-9)) for one in _COVERAGES}, reverse=True)
     return {
         "measure": "mean absolute error",
-        "area": running.mean(),
         "coverage": share[places],
         "value": running[places],
         "points": [
             {
-                "coverage": one,
-                "rows": place + 1,
+                "coverage": share[place],
+                "rows": int(rows[place]),
                 "value": running[place],
-                "limit": found.spread[order][place],
+                "limit": -levels[place],
             }
-            for one, place in at.items()
+            for place in at
         ],
     }
 

@@ -14,6 +14,7 @@ __all__ = ["draw"]
 Found = dict[str, Any]
 
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_AT = (1.0, 0.8, 0.5)  # Coverages that are labelled.
 _FEW = 10  # Rows below which a mean is no more than a hint.
 
 
@@ -66,7 +67,7 @@ def _histogram(report: Found) -> Markup:
     edges, (up, down) = found["edges"], found["groups"]
     top, low = max(*up["counts"], 1), max(*down["counts"], 1)
     binary = report["kind"] == "binary"
-    of = f"probability of {clip(report['classes'][1], 30)}" if binary else "how sure it was"
+    of = f"probability of {clip(report['positive'], 30)}" if binary else "how sure it was"
     plot = Plot(
         "histogram",
         "How often which probability was given",
@@ -107,7 +108,7 @@ def _by_missing(report: Found) -> Markup:
         x=(0, 1),
         y=(0, max(values, default=1) * 1.1 or 1) if numbers_ else (min([0.5, *values]) - 0.02, 1),
         x_label="share of the row that is missing",
-        y_label="mean error and spread" if numbers_ else "share of rows, and how sure",
+        y_label="mean error and ensemble spread" if numbers_ else "share of rows, and how sure",
         x_format=percent,
         y_format=tick if numbers_ else percent,
         x_ticks=_SHARES,
@@ -188,7 +189,7 @@ def _paths(report: Found) -> Markup:
     margin = 0.05 * (max(values) - min(values)) or 0.5
     short = clip(report["target_short"], 30)
     label = {
-        "binary": f"probability of {clip((report['classes'] or ['', ''])[1], 30)}",
+        "binary": f"probability of {clip(report['positive'], 30)}",
         "multiclass": "probability of the first decision",
         "regression": f"predicted {short}",
     }[kind]
@@ -217,7 +218,7 @@ def _paths(report: Found) -> Markup:
 
 
 def _coverage(report: Found) -> Markup:
-    """Accuracy, or error, among the most certain rows."""
+    """Accuracy among the most certain rows, or the error among the most complete ones."""
     found = report["coverage"]
     numbers_ = report["kind"] == "regression"
     values = found["value"]
@@ -225,25 +226,30 @@ def _coverage(report: Found) -> Markup:
     margin = 0.1 * (high - low) or 0.05
     plot = Plot(
         "coverage",
-        "How good it is on the rows it is most certain of",
+        "Mean error on the most complete rows"
+        if numbers_
+        else "How good it is on the rows it is most certain of",
         f"{found['measure']} by the share of the rows that are decided: "
         f"{number(found['points'][0]['value'])} of all.",
         x=(0, 1),
         y=(0, high * 1.08) if numbers_ else (max(0.0, low - margin), min(1.0, high + margin)),
-        x_label="share of rows decided, the most certain first",
+        x_label="share of rows predicted, the most complete first"
+        if numbers_
+        else "share of rows decided, the most certain first",
         y_label=found["measure"],
         x_format=percent,
         y_format=tick if numbers_ else percent,
         x_ticks=_SHARES,
     )
     plot.line(found["coverage"], values, "main")
-    for point in found["points"]:
-        if point["coverage"] in (1, 0.8, 0.5):
-            value = number(point["value"]) if numbers_ else percent(point["value"])
-            said = f"deciding {percent(point['coverage'])}: {value}"
-            plot.point(point["coverage"], point["value"], "main", said)
-            end = point["coverage"] == 1
-            plot.label(point["coverage"], point["value"], value, "end" if end else "middle", 9)
+    points = found["points"]
+    near = {min(range(len(points)), key=lambda k: abs(points[k]["coverage"] - at)) for at in _AT}
+    for k in sorted(near):
+        point, end = points[k], points[k]["coverage"] == 1
+        value = number(point["value"]) if numbers_ else percent(point["value"])
+        said = f"{'predicting' if numbers_ else 'deciding'} {percent(point['coverage'])}: {value}"
+        plot.point(point["coverage"], point["value"], "main", said)
+        plot.label(point["coverage"], point["value"], value, "end" if end else "middle", 9)
     return plot.svg()
 
 
@@ -269,17 +275,17 @@ def _scatter(report: Found) -> Markup:
 
 
 def _spread(report: Found) -> Markup:
-    """The size of errors by the spread of the ensemble."""
+    """The size of errors by the ensemble spread."""
     found = report["calibration"]
     points, bins = found["points"], found["bins"]
     top = sorted(points["error"])[int(0.98 * (len(points["error"]) - 1))]
     plot = Plot(
         "spread",
-        "Errors by how far the networks lie apart",
+        "Errors by how far the networks disagree",
         "Every dot is a row; the line is the mean error of rows of similar spread.",
         x=(0, max(points["spread"]) * 1.02),
         y=(0, max(top, *(b["error"] for b in bins)) * 1.1),
-        x_label="spread of the networks",
+        x_label="ensemble spread",
         y_label="size of the error",
         size=(400, 320),
     )

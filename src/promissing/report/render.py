@@ -55,7 +55,7 @@ def embedded(value: Any) -> Markup:
 
 def _for_browser(report: dict[str, Any]) -> dict[str, Any]:
     """What the script needs."""
-    names = ("kind", "classes", "target_short", "browsing")
+    names = ("kind", "classes", "positive", "target_short", "browsing")
     return {name: report[name] for name in names}
 
 

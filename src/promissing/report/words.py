@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
-from promissing.report.formats import clip, count, listed, number, percent
+from promissing.report.formats import clip, count, listed, number, p_value, percent
 
 __all__ = ["put_into_words"]
 
@@ -72,6 +73,7 @@ def _prediction(found: Found, report: Found) -> tuple[str, list[str]]:
     )
     if report["kind"] == "regression":
         r2, error = by_name["R2"], by_name["mean absolute error"]
+        trend = _trend(found, "error", "Its errors are", "larger in", "smaller in")
         headline = (
             f"It explains {percent(r2['value'])} of the differences in {report['target_short']}"
             if (r2["value"] or 0) > 0
@@ -79,7 +81,8 @@ def _prediction(found: Found, report: Found) -> tuple[str, list[str]]:
         )
         return headline, [
             f"{how} A prediction is off by {number(error['value'])} on average; always saying the "
-            f"mean would be off by {number(error['baseline'])}."
+            f"mean would be off by {number(error['baseline'])}.",
+            *trend,
         ]
     right, auc = by_name["accuracy"], by_name["AUC"]
     ten = round(100 * right["value"])
@@ -87,22 +90,50 @@ def _prediction(found: Found, report: Found) -> tuple[str, list[str]]:
         f"{how} It decided {percent(right['value'], 1)} of them rightly, where always saying the "
         f"most frequent class would be right in {percent(right['baseline'], 1)}. "
         + (
-            f"Its AUC is {number(auc['value'])} (0.5 is a coin, 1 is perfect). "
+            f"Its AUC{_of(report)} is {number(auc['value'])} (0.5 is a coin, 1 is perfect). "
             if auc["value"] is not None
             else ""
         )
         + f"On average it was {percent(found['certainty'])} sure of what it decided."
     ]
-    bins = [one for one in found["by_missing"] if one["n"] >= 10]
-    if len(bins) > 1:
-        first, last = bins[0], bins[-1]
-        if last["certainty"] < first["certainty"] - 0.01:
-            text.append(
-                f"It is less sure of rows it knows less of: {percent(first['certainty'])} where "
-                f"{percent(first['missing'])} of the row is unknown, "
-                f"{percent(last['certainty'])} where {percent(last['missing'])} is."
-            )
+    text += _trend(found, "certainty", "It is", "more certain of", "less certain of")
     return f"It is right about {ten} of 100 rows it has not seen", text
+
+
+def _of(report: Found) -> str:
+    """The positive class, where there is one."""
+    return "" if report["positive"] is None else f" for {_quoted(report['positive'])}"
+
+
+def _trend(found: Found, name: str, subject: str, rises: str, falls: str) -> list[str]:
+    """A sentence on how a quantity changes with the share of a row that is missing.
+
+    The direction is that of the test over all rows. The chart shows means in bins, joined where a
+    bin has ten rows or more: the sentence says if they do not all go the same way.
+    """
+    trend = found["trend"]
+    if trend["direction"] is None:
+        return []
+    p = p_value(trend["p_value"])
+    test = f"(rank correlation {number(trend['correlation'], 2)}, p {p if '<' in p else f'= {p}'})"
+    if trend["direction"] == "none":
+        what = "its errors depend" if name == "error" else "its certainty depends"
+        return [f"There is no evidence that {what} on how much of a row is missing {test}."]
+    up = trend["direction"] == "rises"
+    slightly = "slightly " if abs(trend["correlation"]) < 0.1 else ""
+    sentence = f"{subject} {slightly}{rises if up else falls} rows with more missing values {test}"
+    bins = [one for one in found["by_missing"] if one["n"] >= 10]
+    steps = [b[name] - a[name] for a, b in pairwise(bins)]
+    if any((step > 0) != up and step for step in steps):
+        return [f"{sentence}. This is the overall trend: the chart does not follow it throughout."]
+    if len(bins) < 2:
+        return [f"{sentence}."]
+    show = number if name == "error" else percent
+    first, last = bins[0], bins[-1]
+    return [
+        f"{sentence}: the mean is {show(first[name])} where {percent(first['missing'])} of the row "
+        f"is missing, and {show(last[name])} where {percent(last['missing'])} is."
+    ]
 
 
 def _calibration(found: Found, report: Found) -> tuple[str, list[str]]:
@@ -113,31 +144,55 @@ def _calibration(found: Found, report: Found) -> tuple[str, list[str]]:
         else:
             headline = "Where its networks disagree, its errors are larger"
         return headline, [
-            "The prediction is the mean of several networks. Their spread tells how far they lie "
-            f"apart; its rank correlation with the size of the error is {number(rank, 2)}. "
-            f"{percent(found['within'])} of the errors are smaller than twice the spread: "
-            "it measures what the networks have not learnt, not the noise in the target, "
-            "and is no interval of prediction."
+            "The prediction is the mean of several networks, and the ensemble spread is the "
+            "standard deviation between them. The spread is a diagnostic and not the uncertainty "
+            "of a prediction: it does not contain the noise in the target, and it falls as values "
+            "go missing, because every network then predicts the mean. Its rank correlation with "
+            f"the size of the error is {number(rank, 2)}; {percent(found['within'])} of the errors "
+            "are smaller than twice the spread."
         ]
-    error, chance = found["error"], found["chance"]
-    right = next(m["value"] for m in report["prediction"]["measures"] if m["name"] == "accuracy")
-    sure = report["prediction"]["certainty"]
-    headline, more = "Its probabilities can be taken at their word", ""
-    if error > 1.5 * chance or abs(sure - right) > 2 * chance:
-        headline = "Its probabilities are somewhat off"
-        if sure > right + 0.02:
-            headline = "It promises more than it keeps"
-        elif sure < right - 0.02:
-            headline = "It is more cautious than it need be"
-        more = f" It was {percent(sure)} sure on average, and right in {percent(right)}."
-    elif chance > 0.05:
+    error, upper = found["error"], found["upper"]
+    by_name = {one["name"]: one for one in report["prediction"]["measures"]}
+    right, sure = by_name["accuracy"]["value"], report["prediction"]["certainty"]
+    if _worse_than_prior(report):
+        headline = "Its probabilities are worse than always predicting the prior"
+    elif error > upper:
+        headline = (
+            "It is overconfident"
+            if found["overconfident"]
+            else "It is underconfident"
+            if found["underconfident"]
+            else "Its probabilities are somewhat off"
+        )
+    elif found["median"] > 0.05:
         headline = "Nothing speaks against its probabilities, but the rows are few"
-    return headline, [
-        "When it says 70 %, it should be right 70 times in 100. On average, its probabilities are "
-        f"{number(100 * error, 2)} percentage points away from what came true (calibration error "
-        f"{number(error, 2)}). Among {count(report['prediction']['n'], 'row')}, chance alone "
-        f"makes about {number(100 * chance, 2)}.{more}"
+    else:
+        headline = "Its probabilities agree with what came true"
+    text = [
+        "Of rows predicted with a probability of 70 %, 70 in 100 should come true. On average, the "
+        f"probabilities are {number(100 * error, 2)} percentage points away from the observed "
+        f"frequencies (calibration error {number(error, 2)}). If the probabilities were exactly "
+        f"right, {count(report['prediction']['n'], 'row')} would give "
+        f"{number(100 * found['median'], 2)} points in the median and at most "
+        f"{number(100 * upper, 2)} in 95 % of simulations: "
+        + ("the error is larger than that." if error > upper else "the error is not larger.")
+        + f" The mean certainty is {percent(sure, 1)}, and {percent(right, 1)} of the decisions "
+        "are right."
     ]
+    if _worse_than_prior(report):
+        loss = by_name["log loss"]
+        text.append(
+            f"The log loss, {number(loss['value'])}, is worse than that of always predicting the "
+            f"prior, {number(loss['baseline'])}."
+        )
+    return headline, text
+
+
+def _worse_than_prior(report: Found) -> bool:
+    """Whether the log loss is worse than that of always predicting the class shares."""
+    measures = report["prediction"]["measures"]
+    loss = next(one for one in measures if one["name"] == "log loss")
+    return bool(loss["value"] > loss["baseline"])
 
 
 def _fading(found: Found, report: Found) -> tuple[str, list[str]]:
@@ -165,15 +220,22 @@ def _fading(found: Found, report: Found) -> tuple[str, list[str]]:
 def _coverage(found: Found, report: Found) -> tuple[str, list[str]]:
     whole = found["points"][0]
     if report["kind"] == "regression":
-        half = next(one for one in found["points"] if one["coverage"] == 0.5)
+        how = (
+            "Rows are ranked by the share of their values that is known. The ensemble spread is "
+            "not used, because it falls as values go missing."
+        )
+        if len(found["points"]) < 2:
+            return "The rows cannot be ranked: about the same share of each is known", [how]
+        half = min(found["points"], key=lambda one: abs(one["coverage"] - 0.5))
         better = half["value"] < 0.95 * whole["value"]
         return (
-            "Leaving out the least certain rows makes the rest better"
+            "Leaving out the rows with most missing values makes the rest better"
             if better
-            else "Leaving out the least certain rows does not help much",
+            else "Leaving out the rows with most missing values does not help much",
             [
-                f"If only the half in which its networks agree most is predicted, the mean error "
-                f"is {number(half['value'])} instead of {number(whole['value'])}."
+                f"{how} In the {percent(half['coverage'])} of the rows of which at least "
+                f"{percent(half['limit'])} is known, the mean error is {number(half['value'])} "
+                f"instead of {number(whole['value'])}."
             ],
         )
     part = next(one for one in found["points"] if one["coverage"] == 0.8)
@@ -254,9 +316,9 @@ def _figures(report: Found) -> list[Found]:
                 "note": f"{number(error['baseline'])} by saying the mean",
             },
             {
-                "value": number(report["calibration"]["correlation"], 2),
-                "label": "rank correlation of spread and error",
-                "note": "0 if it does not know where it errs",
+                "value": number(by_name["rank correlation"]["value"], 2),
+                "label": "rank correlation of predicted and true values",
+                "note": "1 is the same order",
             },
         ]
         return figures
@@ -268,12 +330,15 @@ def _figures(report: Found) -> list[Found]:
             "label": "of unseen rows decided rightly" if found["folds"] else "decided rightly",
             "note": f"{percent(right['baseline'])} by the most frequent class",
         },
-        {"value": f"{auc['value']:.2f}" if auc["value"] is not None else "\u2013", "label": "AUC",
+        {"value": f"{auc['value']:.2f}" if auc["value"] is not None else "\u2013",
+         "label": f"AUC{_of(report)}",
          "note": "0.5 is a coin, 1 is perfect"},
         {
             "value": number(report["calibration"]["error"], 2),
             "label": "calibration error",
-            "note": f"chance alone: {number(report['calibration']['chance'], 2)}",
+            "note": "if exactly right: "
+            f"{number(report['calibration']['median'], 2)} in the median, 95 % up to "
+            f"{number(report['calibration']['upper'], 2)}",
         },
     ]  # fmt: skip
 
@@ -297,13 +362,17 @@ def _summary(report: Found) -> str:
             f"It decides {percent(right['value'])} of unseen rows rightly, against "
             f"{percent(right['baseline'])} for always saying the most frequent class."
         )
-        good = report["calibration"]["error"] <= 1.5 * report["calibration"]["chance"]
+        if report["positive"] is not None:
+            parts.append(f"The positive class is {_quoted(report['positive'])}.")
+        found = report["calibration"]
         parts.append(
-            "Its probabilities agree with what came true as well as chance allows."
-            if good
-            else "Its probabilities are off by "
-            f"{number(100 * report['calibration']['error'], 2)} percentage points on average."
+            "There is no evidence that its probabilities are off."
+            if found["error"] <= found["upper"]
+            else f"Its probabilities are off by {number(100 * found['error'], 2)} percentage "
+            "points on average, more than chance explains."
         )
+        if _worse_than_prior(report):
+            parts.append("Its log loss is worse than that of always predicting the prior.")
     start, end = report["fading"]["distance"][0], report["fading"]["distance"][-1]
     if start and end / start < 0.35:
         parts.append("The less it is told of a row, the less it claims.")

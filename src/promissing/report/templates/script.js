@@ -82,13 +82,13 @@
   const sentence = (row) => {
     const known = `${percent(row.known)} of the row is known.`;
     if (numeric) {
-      return `The model says ${number(row.prediction)}; the truth is ${row.truth}. Its networks lie ` +
-        `${number(row.spread)} apart. ${known}`;
+      return `The model predicts ${number(row.prediction)}; the truth is ${row.truth}. Its networks ` +
+        `differ by ${number(row.spread)} (standard deviation). ${known}`;
     }
     const right = row.truth === row.decision;
     const outcome = classes.length === 2 ? `: a ${row.outcomeName}` : right ? ": right" : ": wrong";
-    let text = `The model says ${row.decision}, and is ${percent(row.sure)} sure (its networks: ± ` +
-      `${percent(row.spread)}). The truth is ${row.truth}${outcome}. ${known}`;
+    let text = `The model predicts ${row.decision}, with a probability of ${percent(row.sure)}. The truth ` +
+      `is ${row.truth}${outcome}. Its networks differ by ${percent(row.spread)} (standard deviation). ${known}`;
     const small = row.smallest;
     if (small && small.names && small.names.length) {
       text += ` It would say ${small.decision} if ${small.names.join(" and ")} ` +
