@@ -76,7 +76,21 @@ class NanClassifier(ClassifierMixin, NanEstimator):
         return self._with_blanks(self._target.decide(proba), abstained)
 
     def spread(self, X: Any) -> NDArray[np.float64]:
-        """How far the members lie apart: the standard deviation of their probabilities (n, K)."""
+        """The ensemble spread: the standard deviation of the members' probabilities, (n, K).
+
+        It is a diagnostic of how far the members disagree and not the uncertainty of a prediction:
+        members that predict the prior where nothing is known agree.
+
+        Parameters
+        ----------
+        X : frame or array (n, p)
+            The rows.
+
+        Returns
+        -------
+        ndarray (n, K)
+            0 if there is one member only.
+        """
         return np.asarray(self._members(X).std(axis=0))
 
     def _members(self, X: Any, network: Any = None) -> Array:
@@ -117,7 +131,21 @@ class NanRegressor(RegressorMixin, NanEstimator):
         return np.asarray(self._members(X).mean(axis=0))
 
     def spread(self, X: Any) -> NDArray[np.float64]:
-        """How far the members lie apart: the standard deviation of their predictions."""
+        """The ensemble spread: the standard deviation of the members' predictions.
+
+        It is a diagnostic of how far the members disagree and not the uncertainty of a prediction:
+        it falls as values go missing, because all members then predict the mean.
+
+        Parameters
+        ----------
+        X : frame or array (n, p)
+            The rows.
+
+        Returns
+        -------
+        ndarray (n,) or (n, k)
+            0 if there is one member only.
+        """
         return np.asarray(self._members(X).std(axis=0))
 
     def _members(self, X: Any, network: Any = None) -> Array:

@@ -64,7 +64,8 @@ def gather(
         Whether the rows are new to `model`, so that it can be scored itself.
     positive : label, optional
         The positive one of two classes, or its text: probabilities, and true and false positives,
-        are those of this class. By default the second in sorted order.
+        are those of this class. By default that of the problem, or else the second in sorted
+        order.
     strategies : iterable of str or None
         Names of `promissing.strategies` to compare; None leaves the comparison out.
     folds : int, default=5
@@ -96,7 +97,7 @@ def gather(
         problem,
         model=model,
         held_out=held_out,
-        positive=positive,
+        positive=getattr(problem, "positive", None) if positive is None else positive,
         folds=folds,
         max_rows=max_rows,
         settings=settings,

@@ -115,7 +115,8 @@ def _trend(found: Found, name: str, subject: str, rises: str, falls: str) -> lis
     if trend["direction"] is None:
         return []
     p = p_value(trend["p_value"])
-    test = f"(rank correlation {number(trend['correlation'], 2)}, p {p if '<' in p else f'= {p}'})"
+    p = (p if "<" in p else f"= {p}").replace(" ", "\u00a0")
+    test = f"(rank correlation {number(trend['correlation'], 2)}, p\u00a0{p})"
     if trend["direction"] == "none":
         what = "its errors depend" if name == "error" else "its certainty depends"
         return [f"There is no evidence that {what} on how much of a row is missing {test}."]
@@ -165,7 +166,7 @@ def _calibration(found: Found, report: Found) -> tuple[str, list[str]]:
             else "Its probabilities are somewhat off"
         )
     elif found["median"] > 0.05:
-        headline = "Nothing speaks against its probabilities, but the rows are few"
+        headline = "There is no evidence against its probabilities, but the rows are few"
     else:
         headline = "Its probabilities agree with what came true"
     text = [
