@@ -97,6 +97,17 @@ def test_by_default_all_installed_strategies_but_the_reference(monkeypatch):
     assert "xgboost is not installed" in found.skipped["xgboost"]
 
 
+def test_a_strategy_that_is_not_installed_is_skipped_and_the_rest_goes_on(monkeypatch):
+    X, y = table(60)
+    monkeypatch.setattr(strategies, "find_spec", lambda name: None if name == "catboost" else 1)
+    names = ["catboost", "mean"]
+    found = compare(X, y, task="regression", names=names, folds=2, settings=SMALL)
+    assert found.table["strategy"].tolist() == ["mean"]
+    assert found.skipped == {
+        "catboost": "catboost is not installed: pip install 'promissing[trees]'"
+    }
+
+
 @pytest.mark.parametrize("mechanism", ["mcar", "mar", "mnar"])
 def test_extra_gaps_are_in_training_and_test_rows_and_the_same_for_all(mechanism):
     X, y = table(80, gaps=0.0)
@@ -307,7 +318,7 @@ def test_the_command_speaks_json(file, tmp_path):
     [
         (["--target", "relaps"], "There is no column 'relaps'. Did you mean 'relapse'?"),
         (["--target", "relapse", "--strategies", "kn"], "There is no strategy 'kn'"),
-        (["--target", "relapse", "--mechanism", "x", "--extra", 0.1], "`mechanism` must be one of"),
+        (["--target", "relapse", "--mechanism", "x", "--extra", 0.1], "--mechanism must be one of"),
         (["--target", "relapse", "--out", "t.xml"], "unknown suffix"),
     ],
 )

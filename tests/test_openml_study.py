@@ -305,7 +305,8 @@ def test_by_default_all_tables_but_those_the_paper_leaves_out(data):
     [
         ({"tables": ["yesnoo"]}, "There is no table 'yesnoo'. Did you mean 'yesno'"),
         ({"tables": []}, "Name at least one table."),
-        ({"tables": ["wilt"]}, "Not one table can be had. Table 'wilt' is not in"),
+        ({"tables": ["wilt"]}, "Not one table can be used. Table 'wilt' is not in"),
+        ({"tables": ["holes"]}, "Not one table can be used. Table 'holes' has 1 gaps of its own"),
         ({"names": ["men"]}, "There is no strategy 'men'"),
         ({"mechanisms": ["nmar"]}, "There is no mechanism 'nmar'"),
         ({"ratios": [2.0]}, "A ratio must lie between 0 and 1. Received: 2.0"),
@@ -315,6 +316,8 @@ def test_by_default_all_tables_but_those_the_paper_leaves_out(data):
     ],
 )
 def test_bad_input_is_one_clear_error_and_nothing_written(data, tmp_path, changed, message):
+    entries = json.loads((data / "index.json").read_text())["datasets"]
+    write_index(data, [*entries, write_table(data, "holes", "binary", gaps=True)])
     with pytest.raises(ValueError, match=re.escape(message)):
         openml.run_study(tmp_path / "out", **{"data": data} | QUICK | changed)
     assert not (tmp_path / "out").exists()

@@ -100,8 +100,8 @@ def compare(
         Without gaps.
     task : {"classification", "regression"}
     names : iterable of str, optional
-        Names of `promissing.strategies`; by default all whose package is installed but "full",
-        which needs a table without gaps.
+        Names of `promissing.strategies`; by default all but "full", which needs a table without
+        gaps. A strategy whose package is not installed is skipped.
     modalities : mapping, optional
         The modalities of the table, for a network of fusion.
     folds : int, default=5
@@ -180,18 +180,16 @@ def compare(
 
 def _choose(names: Iterable[str] | None) -> tuple[tuple[str, ...], dict[str, str]]:
     """The strategies to run, and why others do not."""
-    if names is None:
-        installed = strategies.available()
-        missing = {
-            one.name: f"{one.package} is not installed: pip install 'promissing[trees]'"
-            for one in strategies.STRATEGIES.values()
-            if one.name not in installed
-        }
-        return tuple(name for name in installed if name != "full"), {"full": _FULL} | missing
-    wanted = strategies.check(names)
+    installed = strategies.available()
+    wanted = strategies.NAMES if names is None else strategies.known(names)
     if not wanted:
         raise ValueError(f"`names` is empty. The strategies are: {', '.join(strategies.NAMES)}.")
-    return wanted, {}
+    skipped = {"full": _FULL} if names is None else {}
+    for name in wanted:
+        if name not in installed:
+            package = strategies.STRATEGIES[name].package
+            skipped[name] = f"{package} is not installed: pip install 'promissing[trees]'"
+    return tuple(name for name in wanted if name not in skipped), skipped
 
 
 def _summarise(scores: pd.DataFrame, test_share: float) -> pd.DataFrame:

@@ -35,6 +35,7 @@ __all__ = [
     "available",
     "check",
     "imputer",
+    "known",
     "make",
     "prepare",
 ]
@@ -112,8 +113,24 @@ def available() -> tuple[str, ...]:
     return tuple(one.name for one in _ALL if find_spec(one.package) is not None)
 
 
-def check(names: str | Iterable[str]) -> tuple[str, ...]:
-    """The names, if they are names of strategies that can be had here, each at most once."""
+def known(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Check that names are names of strategies, installed or not.
+
+    Parameters
+    ----------
+    names : str or iterable of str
+
+    Returns
+    -------
+    tuple of str
+        Each name once, in the given order.
+
+    Examples
+    --------
+    >>> from promissing import strategies
+    >>> strategies.known(["mean", "catboost", "mean"])
+    ('mean', 'catboost')
+    """
     wanted = tuple(dict.fromkeys([names] if isinstance(names, str) else names))
     for name in wanted:
         if name not in STRATEGIES:
@@ -122,6 +139,13 @@ def check(names: str | Iterable[str]) -> tuple[str, ...]:
             raise ValueError(
                 f"There is no strategy {name!r}. {hint}The strategies are: {', '.join(NAMES)}."
             )
+    return wanted
+
+
+def check(names: str | Iterable[str]) -> tuple[str, ...]:
+    """The names, if they are names of strategies that can be had here, each at most once."""
+    wanted = known(names)
+    for name in wanted:
         package = STRATEGIES[name].package
         if find_spec(package) is None:
             raise ImportError(

@@ -16,6 +16,7 @@ from promissing.experiments._openml_tasks import (
     GRID,
     MECHANISMS,
     is_tree,
+    own_gaps,
     score,
 )
 from promissing.experiments.runner import Batch
@@ -160,7 +161,7 @@ def spent(
 def _tables(
     wanted: Sequence[str] | None, data: Path | None
 ) -> tuple[list[str], dict[str, Shape], dict[str, str]]:
-    """The slugs of the tables, the sizes of those that can be had, and why others cannot.
+    """The slugs of the tables, the sizes of those that can be used, and why others cannot.
 
     What is in the directory and cannot be read is in neither: its batches fail by themselves.
     """
@@ -170,12 +171,17 @@ def _tables(
     if not wanted:
         raise ValueError("Name at least one table.")
     loaded = datasets.load_many(wanted, data=data)
-    shapes = {d.slug: Shape(len(d.X), d.X.shape[1], d.task) for d in loaded.datasets}
+    gaps = {d.slug: int(d.X.isna().to_numpy().sum()) for d in loaded.datasets}
+    shapes = {
+        d.slug: Shape(len(d.X), d.X.shape[1], d.task) for d in loaded.datasets if not gaps[d.slug]
+    }
     place = data if data is not None else os.environ.get(VARIABLE) or OPENML
     held = set() if place == OPENML else set(datasets.available(data))
     absent = {slug: why for slug, why in loaded.skipped.items() if slug not in held}
+    absent |= {slug: own_gaps(slug, count) for slug, count in gaps.items() if count}
     if not shapes:
-        raise ValueError(f"Not one table can be had. {next(iter(loaded.skipped.values()))}")
+        why = next(iter((absent | dict(loaded.skipped)).values()))
+        raise ValueError(f"Not one table can be used. {why}")
     order = {slug: i for i, slug in enumerate(datasets.available(data))}
-    slugs = sorted({*shapes, *loaded.skipped}, key=lambda slug: (order.get(slug, len(order)), slug))
+    slugs = sorted({*gaps, *loaded.skipped}, key=lambda slug: (order.get(slug, len(order)), slug))
     return slugs, shapes, absent

@@ -79,11 +79,16 @@ def load(table: str, max_rows: int | None, seed: int, data: str | None) -> World
         frame, y = frame.iloc[kept], y[kept]
     # As many codes as there are categories: none is too rare to have its own.
     X = TableEncoder(scale=False, max_categories=max(2, len(y))).fit(frame).read(frame)
-    gaps = np.count_nonzero(np.isnan(X))
+    gaps = int(np.count_nonzero(np.isnan(X)))
     if gaps:
-        raise Skipped(f"Table {table!r} has {gaps} gaps of its own; this study makes them.")
+        raise Skipped(own_gaps(table, gaps))
     nominal = tuple(j for j, name in enumerate(found.X) if name in found.nominal)
     return World(found.slug, found.task, X, y.astype(np.float64), nominal)
+
+
+def own_gaps(table: str, gaps: int) -> str:
+    """Why a table with gaps of its own is left out."""
+    return f"Table {table!r} has {gaps} gaps of its own; this study makes them."
 
 
 @lru_cache(maxsize=2)
