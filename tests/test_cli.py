@@ -18,6 +18,7 @@ from click.testing import CliRunner
 import promissing
 from promissing.cli import main
 from promissing.cli._common import clear_errors, shown
+from promissing.cli._words import in_shell_words
 from promissing.cli.simulate import MECHANISMS
 from promissing.missingness import NAMES
 
@@ -156,6 +157,93 @@ def test_a_model_remembers_what_stood_for_missing(tmp_path):
     again = run("report", tmp_path / "t.csv", "--target", "y", "--model", out, "--out", page,
                 "--no-compare")  # fmt: skip
     assert "As when the model was fitted" in again.stderr
+
+
+def test_a_model_remembers_its_target_its_identifier_and_how_its_file_was_read(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 80
+    frame = pd.DataFrame(
+        {
+            "case": [f"{i:03}" for i in range(n)],
+            "crp": [f"{x:.2f}".replace(".", ",") for x in rng.normal(5, 2, n)],
+            "cost": [f"{x} EUR" for x in rng.integers(100, 900, n)],
+            "seen": [f"{d:02}.03.2024" for d in rng.integers(1, 28, n)],
+            "y": np.resize(["a", "b", "."], n),
+        }
+    )
+    frame.loc[4, "crp"] = "2.1"
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    out = tmp_path / "m.safetensors"
+    call = ["fit", tmp_path / "t.csv", "--target", "y", "--out", out, "--epochs", 2]
+    call += ["--members", 1, "--id", "case"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        line = refused(*call)
+        assert "The target 'y' holds '.' in 26 of 80 rows" in line
+        assert "--missing-values '.'. To learn them as they are, pass --kinds y=category." in line
+        told = run(*call, "--missing-values", ".").stderr
+        assert "'cost' is text that reads as numbers with the unit" in told or "money" in told
+        assert "pass --kinds cost=number." in told
+        assert "pass --dates seen." in told
+        assert "Column 'crp' has decimal commas and decimal points" in told
+        assert "`" not in told
+        options = ["--missing-values", ".", "--kinds", "cost=number", "--dates", "seen"]
+        assert "reads as" not in run(*call, *options).stderr
+        model = promissing.load(out)
+        assert model.encoder_.kinds_ == ["number", "number", "date"]
+        assert model.target_name_ == "y"
+        result = run("predict", out, tmp_path / "t.csv")
+        explained = run("explain", out, tmp_path / "t.csv", "--rows", "2", "--out", "-").stdout
+    made = pd.read_csv(pd.io.common.StringIO(result.stdout), dtype={"case": str})
+    assert made.columns.tolist() == ["case", "prediction", "p_a", "p_b", "known", "unsure"]
+    assert made["case"][2] == "002"
+    assert (made["known"] == 1).all()
+    assert "Column 'y' is the target of the model: it is not used." in result.stderr
+    assert "does not know" not in result.stderr
+    assert explained.splitlines()[1].startswith("002,2,")
+
+
+def test_columns_that_options_name_must_exist(place):
+    table = place / "table.csv"
+    assert "--dates: there is no column 'agee'. Did you mean 'age'" in refused(
+        "describe", table, "--dates", "agee"
+    )
+    assert "--id: there is no column 'idd'" in refused("describe", table, "--id", "idd")
+    result = run("describe", table, "--kinds", "age=text", code=2)
+    assert "'age=text' is not COLUMN=KIND with one of the kinds number" in result.stderr
+    fit = ["fit", table, "--target", "relapse", "--out", place / "no.safetensors"]
+    assert "--id and --target both name column 'relapse'" in refused(*fit, "--id", "relapse")
+
+
+def test_simulate_leaves_the_identifier_alone(place):
+    how = ["--mechanism", "mcar", "--ratio", 0.5, "--id", "id", "--out", "-"]
+    made = run("simulate", place / "table.csv", *how).stdout
+    assert pd.read_csv(pd.io.common.StringIO(made), dtype={"id": str})["id"][3] == "0003"
+
+
+def test_an_unpacked_file_may_be_allowed_to_be_larger(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    pd.DataFrame({"a": np.zeros(1000)}).to_csv(path, index=False)
+    assert "more: --max-bytes 400." in refused("describe", path, "--max-bytes", 100)
+    run("describe", path, "--max-bytes", 10_000)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("No gap in training. Train with `augment` to teach it.",
+         "No gap in training. Train with --augment to teach it."),
+        ("It diverged. Lower `learning_rate_init`, or raise `max_iter`.",
+         "It diverged. raise --epochs."),
+        ("`model` must be a classifier. See `what_if`.", "model must be a classifier."),
+        ("Pass `kinds={'a b': 'number', 'c': 'date'}`.", "Pass --kinds 'a b=number,c=date'."),
+        ("Pass `missing_values=['<0,5', '?']`.", "Pass --missing-values '\"<0,5\",?'."),
+        ("It needs x: `pip install x`.", "It needs x: `pip install x`."),
+        ("Pass `augment=False`.", "Pass --no-augment."),
+    ],
+)  # fmt: skip
+def test_messages_are_in_terms_of_the_command_line(said, shown):
+    assert in_shell_words(said) == shown
 
 
 # Gaps on demand
@@ -416,7 +504,7 @@ def test_explain_refuses_rows_and_groups_that_are_not_there(place):
         (None, {}, "There is no file"),
         ("", {}, "is empty."),
         ("a,y\n", {}, "is empty: it has a header and no rows."),
-        ("größe,y\n1,2\n".encode("latin-1"), {}, "is not utf-8 text. Say what it is"),
+        ("größe,y\n1,2\n".encode("latin-1"), {}, "is not utf-8 text. Pass its --encoding"),
         ("a,a,y\n1,2,3\n", {}, "more than one column called 'a'"),
         ("a,Y2\n1,2\n", {}, "There is no column 'y'. Did you mean 'Y2'?"),
         ("a,y\n1,\n2,\n", {}, "The target 'y' is missing in every row"),

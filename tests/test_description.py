@@ -2,6 +2,8 @@
 
 import doctest
 import json
+import re
+import time
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import pytest
 
 import promissing.description
 from promissing.datasets import make_cohort
-from promissing.description import describe, is_identifier
+from promissing.description import describe, is_identifier, reads_as
 
 NAN = np.nan
 
@@ -96,6 +98,59 @@ def test_the_modalities_of_the_cohort_show_as_blocks():
 )
 def test_values_that_may_stand_for_missing(values, found):
     assert suspects(values) == found
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["1,5", "2,25", "3"], 'numbers with decimal commas, such as .* pass `decimal=","`'),
+        (["1,200", "3,400"], "numbers with commas, such as '1,200', '3,400'"),
+        (["1,5", "2,5", "k.A."], r"numbers, .* but for 'k.A.'.*`missing_values=\['k.A.'\]`"),
+        (["$1,200", "$950"], "amounts of money, .* pass `kinds={'x': 'number'}`"),
+        (["12 EUR", "7,50 EUR", "-"], r"amounts of money, .* but for '-'.*missing_values=\['-'\]"),
+        (["45 %", "50%"], "percentages"),
+        (["130/80", "120/75", "141/90"], "pairs of numbers, .* split it into two columns"),
+        (["31.01.2024", "01.02.2024"], r"dates, such as .* pass `dates=\['x'\]`"),
+        (["01/02/2024", "03/04/2024"], "dates, .* may be swapped.*`dates={'x': '%d/%m/%Y'}`"),
+        (["<0,5", "1,2", "3,4"], "numbers and limits such as '<0,5'"),
+        (["75 kg", "80 kg", "91 kg"], "numbers with the unit 'kg'"),
+        (["1 234", "2 345", "12"], "numbers with spaces"),
+        ([f"{i / 2}" for i in range(5)], "numbers, such as '0.0'"),
+    ],
+)
+def test_text_that_reads_as_something_else_is_told_of(values, said):
+    (note,) = [n for n in describe(pd.DataFrame({"x": values}))["notes"] if "reads as" in n]
+    assert re.search(said, note), note
+    assert not describe(pd.DataFrame({"x": values}), settled=["x"])["notes"]
+
+
+@pytest.mark.parametrize(
+    "values", [["north", "south"], ["1", "2", "x"], ["007", "010"], ["a/b", "c/d"], [1, 2], [None]]
+)
+def test_other_columns_read_as_what_they_are(values):
+    assert reads_as(pd.Series(values, name="x")) is None
+
+
+def test_many_empty_columns_are_described_quickly_and_in_one_note():
+    frame = pd.DataFrame(np.full((5, 20_000), NAN), columns=[f"c{i}" for i in range(20_000)])
+    start = time.perf_counter()
+    found = describe(frame)
+    assert time.perf_counter() - start < 60
+    (note,) = found["notes"]
+    assert note.startswith("Columns 'c0', 'c1',")
+    assert note.endswith("and 19995 more are empty.")
+    assert len(found["blocks"][0]["columns"]) == 20_000
+
+
+def test_of_very_many_columns_those_with_the_same_gaps_are_a_block(monkeypatch):
+    monkeypatch.setattr(promissing.description, "_PATTERNS", 2)
+    frame = pd.DataFrame({c: [1.0] * 8 for c in "abcd"})
+    frame.loc[:2, ["a", "c"]] = NAN
+    frame.loc[4:, "b"] = NAN
+    frame.loc[5:, "d"] = NAN
+    found = describe(frame)
+    assert [block["columns"] for block in found["blocks"]] == [["a", "c"]]
+    assert "3 columns differ in their gaps" in found["notes"][-1]
 
 
 def test_identifiers():

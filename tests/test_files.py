@@ -5,6 +5,7 @@ import gzip
 import io
 import os
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -55,6 +56,114 @@ def test_one_column_is_a_table_and_its_empty_line_a_gap(write):
 def test_decimal_commas_are_numbers(write):
     frame = read_table(write("a;b\n1,5;x\n2;y\n"))
     assert frame["a"].tolist() == [1.5, 2.0]
+
+
+def test_every_column_has_its_own_decimal_sign(write):
+    frame = read_table(write("a;b;c;d\n1,5;2.1;x 2.1;1.234,5\n2;3;y;-0,25\n"))
+    assert frame["a"].tolist() == [1.5, 2.0]
+    assert frame["b"].tolist() == [2.1, 3.0]
+    assert frame["d"].tolist() == [1234.5, -0.25]
+
+
+def test_one_point_among_decimal_commas_is_read_and_said(write):
+    path = write("a;b\n1,5;0,1\n2.1;0,2\n3;0,3\n")
+    with pytest.warns(UserWarning, match="'a' has decimal commas and decimal points, such as"):
+        frame = read_table(path)
+    assert frame["a"].tolist() == [1.5, 2.1, 3.0]
+    assert frame["b"].tolist() == [0.1, 0.2, 0.3]
+
+
+def test_thousands_are_told_from_fractions_by_the_other_columns(write):
+    path = write("a;b\n1,5;7.200\n2,5;950\n")
+    with pytest.warns(UserWarning, match="'b' holds numbers such as '7.200', .* read as 7200"):
+        assert read_table(path)["b"].tolist() == [7200, 950]
+    assert read_table(path, decimal=".")["b"].tolist() == [7.2, 950]
+    assert read_table(path, decimal=",")["b"].tolist() == [7200, 950]
+    points = write("a;b\n1.5;7.200\n2.5;950\n")
+    assert read_table(points)["b"].tolist() == [7.2, 950]
+
+
+def test_commas_in_a_file_that_commas_separate_are_numbers_only_if_declared(write):
+    path = write('a,b\n1.5,"1,200"\n2.5,950\n')
+    assert read_table(path)["b"].tolist() == ["1,200", "950"]
+    assert read_table(path, decimal=".")["b"].tolist() == [1200, 950]
+    assert read_table(path, decimal=",")["b"].tolist() == [1.2, 950]
+    with pytest.raises(FileError, match="`decimal` must be '.' or ','. Received: ';'"):
+        read_table(path, decimal=";")
+
+
+def test_a_line_that_names_the_separator_is_no_header(write):
+    assert read_table(write("sep=;\na;b\n1;2\n")).columns.tolist() == ["a", "b"]
+
+
+def test_signs_for_missing_may_have_spaces_around_them(write):
+    frame = read_table(write("a,b\n1, NA \n2,3\nn/a ,?\n"), missing_values=["?"])
+    np.testing.assert_array_equal(frame["a"], [1, 2, np.nan])
+    np.testing.assert_array_equal(frame["b"], [np.nan, 3, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "found"),
+    [
+        (["$1,200", "$950", "-$3.50"], "number", [1200, 950, -3.5]),
+        (["12 EUR", "1.200,50 EUR", "7"], "number", [12, 1200.5, 7]),
+        (["45 %", "7,5%"], "number", [45, 7.5]),
+        (["75 kg", "101kg"], "number", [75, 101]),
+        (["1 234,5", "2 000 000"], "number", [1234.5, 2e6]),
+        (["007", "1"], "category", ["007", "1"]),
+        (["Ja", "nein", "1"], "boolean", [True, False, True]),
+    ],
+)
+def test_declared_kinds(write, cells, kind, found):
+    path = write("a;b\n" + "".join(f"{cell};1\n" for cell in cells))
+    assert read_table(path, kinds={"a": kind})["a"].tolist() == found
+
+
+def test_declared_kinds_of_parquet(tmp_path):
+    frame = pd.DataFrame({"code": [1.0, np.nan], "cost": ["$5", "$6"]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    found = read_table(tmp_path / "t.parquet", kinds={"code": "category", "cost": "number"})
+    assert found["code"][0] == "1"
+    assert found["code"].isna()[1]
+    assert found["cost"].tolist() == [5, 6]
+
+
+def test_cells_that_are_not_of_the_declared_kind_are_named(write):
+    path = write("a,b\n$5,x\n-,y\n")
+    with pytest.raises(FileError, match=r"'a' must hold numbers, and holds '-' \(1 of 2 cells .*"):
+        read_table(path, kinds={"a": "number"})
+    assert read_table(path, kinds={"a": "number"}, missing_values=["-"])["a"][0] == 5
+    with pytest.raises(FileError, match="`kinds`: 'a' must be one of .* Received: 'money'"):
+        read_table(path, kinds={"a": "money"})
+
+
+def test_dates_in_text(write):
+    path = write("a;b;c\n31.01.2024;03/04/2024;2024-01-03\n;01/02/2024;03.02.2024 10:30\n")
+    frame = read_table(path, dates=["a", "c"])
+    assert frame["a"].tolist() == [pd.Timestamp("2024-01-31"), pd.NaT]
+    assert frame["c"].astype(str).tolist() == ["2024-01-03 00:00:00", "2024-02-03 10:30:00"]
+    with pytest.raises(FileError, match="'03/04/2024' may mean the day first or the month first"):
+        read_table(path, dates=["b"])
+    frame = read_table(path, dates={"b": "%d/%m/%Y"})
+    assert frame["b"].astype(str).tolist() == ["2024-04-03", "2024-02-01"]
+
+
+def test_the_unpacked_size_is_bounded(write, tmp_path):
+    packed = gzip.compress(b"a,b\n" + b"1,2\n" * 10_000)
+    path = write(packed, "t.csv.gz")
+    with pytest.raises(FileError, match="unpacks to more than 10,000 bytes.*`max_bytes=40000`"):
+        read_table(path, max_bytes=10_000)
+    assert len(read_table(path, max_bytes=50_000)) == 10_000
+    pd.DataFrame({"a": np.zeros(10_000)}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(FileError, match="unpacks to more than 10,000 bytes"):
+        read_table(tmp_path / "t.parquet", max_bytes=10_000)
+
+
+def test_a_table_of_many_empty_columns_is_read_quickly(write):
+    start = time.perf_counter()
+    frame = read_table(write(",".join(f"c{i}" for i in range(5000)) + "\n" + "," * 4999 + "\n"))
+    assert frame.shape == (1, 5000)
+    assert time.perf_counter() - start < 20
 
 
 def test_quoted_cells_may_hold_lines_and_quotes(write):
@@ -140,7 +249,7 @@ def _parquet():
         (" \n\n", "t.csv", "is empty."),
         ("a,b\n", "t.csv", "is empty: it has a header and no rows."),
         ("a,b,a,c,c\n1,2,3,4,5\n", "t.csv", "more than one column called 'a', 'c'. Rename them"),
-        ("größe,a\n1,2\n".encode("latin-1"), "t.csv", "is not utf-8 text. Say what it is"),
+        ("größe,a\n1,2\n".encode("latin-1"), "t.csv", "is not utf-8 text. Pass its `encoding`"),
         (b"a,ort\n1,M\xfcnchen\n", "t.csv", "not utf-8 text"),
         (b"a,b\n" + b"1,x\n" * 400_000 + b"1,\xfc\n", "t.csv", "not utf-8 text, in column 'b'"),
         (b"\x00\x01\x02", "t.csv", "is not a text file"),

@@ -53,7 +53,7 @@ def test_the_task_is_inferred(target, task):
 def test_few_whole_numbers_are_classes_and_that_is_said():
     problem = pose(FRAME, "stage")
     assert problem.task == "classification"
-    assert "--task regression" in problem.notes[0]
+    assert "pass `task='regression'`" in problem.notes[0]
     assert pose(FRAME, "stage", task="regression").y.dtype == float
 
 
@@ -92,11 +92,54 @@ def test_targets_that_cannot_be_learnt(target, settings, said):
         pose(frame, target, **settings)
 
 
+@pytest.mark.parametrize(
+    ("target", "marker", "remedy"),
+    [
+        (["yes", "no", "."] * 20, r"'.' in 20 of 60 rows", "'category'"),
+        (["0", "1", "?"] * 20, r"'\?' in 20 of 60 rows", "'category'"),
+        ([0, 1, 9] * 20, "9 in 20 of 60 rows", "'number'"),
+        ([0.5, 1.5, -999] * 20, "-999 in 20 of 60 rows", "'number'"),
+    ],
+)
+def test_a_sign_for_missing_in_the_target_is_refused(target, marker, remedy):
+    frame = FRAME.assign(t=target)
+    with pytest.raises(ValueError, match=f"'t' holds {marker}.*`missing_values=.*{remedy}"):
+        pose(frame, "t")
+    kind = remedy.strip("'")
+    assert len(pose(frame, "t", kinds={"t": kind}).y) == N
+
+
+def test_a_minus_beside_a_plus_is_a_result():
+    assert set(pose(FRAME.assign(t=["+", "-"] * 30), "t").y) == {"+", "-"}
+
+
+def test_the_positive_class():
+    assert pose(FRAME, "relapse").positive is None
+    assert pose(FRAME, "relapse", positive="no").positive == "no"
+    assert pose(FRAME.assign(t=[0, 1] * 30), "t", positive="1").positive == 1
+    with pytest.raises(ValueError, match=r"`positive` must be one of the classes \['no', 'yes'\]"):
+        pose(FRAME, "relapse", positive="maybe")
+    with pytest.raises(ValueError, match="one of two classes, and .* 'stage' has 4 classes"):
+        pose(FRAME, "stage", positive=1)
+    with pytest.raises(ValueError, match="the target 'length' is a number"):
+        pose(FRAME, "length", positive=1)
+
+
+def test_text_that_reads_as_numbers_is_told_of_unless_its_kind_is_declared():
+    frame = FRAME.assign(cost=[f"$1,{i:03}" for i in range(N)])
+    assert any(
+        "'cost' is text that reads as amounts of money" in n for n in pose(frame, "relapse").notes
+    )
+    problem = pose(frame, "relapse", kinds={"cost": "category"})
+    assert not any("'cost'" in note for note in problem.notes)
+    assert "cost" in problem.X
+
+
 def test_ten_thousand_classes():
     frame = pd.DataFrame({"a": np.arange(10_000.0), "name": [f"n{i}" for i in range(10_000)]})
-    with pytest.raises(ValueError, match="has 10,000 classes in 10,000 rows, more than 100: is it"):
+    with pytest.raises(ValueError, match="has 10,000 classes in 10,000 rows, more than 100. Is it"):
         pose(frame, "name")
-    with pytest.raises(ValueError, match="another --target, or --task regression"):
+    with pytest.raises(ValueError, match="another `target`, or `task='regression'`"):
         pose(frame.assign(code=range(10_000)), "code", task="classification")
 
 

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from promissing._warn import warn
+from promissing._written import Signs, read_numbers, signs
+
 __all__ = ["MISSING", "FileError", "read_csv", "refuse_doubles", "short", "to_pandas"]
 
 # Cells that are missing in every CSV, as pandas has it.
@@ -21,6 +24,8 @@ MISSING = (
 )
 _SEPARATORS = ",;\t|"
 _SPELLED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
+_GROUPED = re.compile(r"\s*[-+]?[1-9]\d{0,2}(\.\d{3})+\s*")
+_FIRST = 1000  # Cells that tell most columns of text from numbers.
 _HEAD = 2**20  # Bytes that tell separator and names; a header may be long.
 
 
@@ -29,11 +34,16 @@ class FileError(ValueError):
 
 
 class _Look(NamedTuple):
-    """What the head of a CSV tells: the separator, the names, the sign of decimals."""
+    """The dialect of a CSV, from its head.
+
+    `grouped` are columns with numbers such as 1.234, which may be thousands; `skip` is the number
+    of lines before the header.
+    """
 
     separator: str
     names: list[str]
-    decimal: str
+    grouped: list[str]
+    skip: int
 
 
 def read_csv(
@@ -42,6 +52,7 @@ def read_csv(
     *,
     separator: str | None = None,
     encoding: str | None = None,
+    decimal: str | None = None,
     missing_values: Sequence[str] = (),
     text: Collection[str] = (),
 ) -> pd.DataFrame:
@@ -55,11 +66,16 @@ def read_csv(
     encoding = _encoding(head, encoding)
     look = _look(name, _decode(name, head, encoding), whole, separator)
     refuse_doubles(name, look.names)
+    # Where commas separate, 1.234 is a fraction; elsewhere the other columns decide.
+    grouped = look.grouped if look.separator != "," or decimal == "," else []
+    as_text = [c for c in look.names if c.strip() in text or c in grouped]
     with open_file() as file:
         try:
             table = arrow.read_csv(
                 file,
-                read_options=arrow.ReadOptions(encoding=encoding, block_size=2**22),
+                read_options=arrow.ReadOptions(
+                    encoding=encoding, block_size=2**22, skip_rows=look.skip
+                ),
                 parse_options=arrow.ParseOptions(
                     delimiter=look.separator,
                     newlines_in_values=True,
@@ -69,8 +85,7 @@ def read_csv(
                 convert_options=arrow.ConvertOptions(
                     null_values=[*MISSING, *missing_values],
                     strings_can_be_null=True,
-                    decimal_point=look.decimal,
-                    column_types={c: pa.string() for c in look.names if c.strip() in text},
+                    column_types={c: pa.string() for c in as_text},
                 ),
             )
         except UnicodeDecodeError as error:
@@ -78,13 +93,88 @@ def read_csv(
         except pa.ArrowInvalid as error:
             raise FileError(
                 f"{name} is not a CSV with the separator {look.separator!r}: {short(error)} "
-                "Say which it is with --separator, or correct the line."
+                "Correct the line, or pass another `separator`."
             ) from error
     for column, values in zip(look.names, table.columns, strict=False):
         if pa.types.is_binary(values.type):  # What is no UTF-8 stays bytes.
             raise FileError(_not_text(name, encoding, column))
     names = [c.strip() or f"unnamed_{j}" for j, c in enumerate(table.column_names, start=1)]
-    return to_pandas(table.rename_columns(names))
+    columns = dict(zip(names, table.columns, strict=True))
+    _drop_padded(columns, [*MISSING, *missing_values])
+    _settle_decimals(columns, look.separator, decimal, text)
+    return to_pandas(pa.table(columns))
+
+
+def _drop_padded(columns: dict[str, Any], missing: Sequence[str]) -> None:
+    """Make cells missing that are signs for missing but for spaces around them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = pa.array(list(missing), pa.string())
+    for name, cells in columns.items():
+        if pa.types.is_string(cells.type):
+            hit = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=known)
+            if pc.any(hit).as_py():
+                columns[name] = pc.if_else(hit, pa.scalar(None, pa.string()), cells)
+
+
+def _settle_decimals(
+    columns: dict[str, Any], separator: str, decimal: str | None, text: Collection[str]
+) -> None:
+    """Read the columns of text in which every cell is a number, each with its own decimal sign.
+
+    A sign with three digits after it (1,234 or 1.234) may also separate thousands. If a column has
+    no other cells, `decimal` decides, then most of the other columns.
+    """
+    import pyarrow as pa
+
+    def all_numbers(found: Signs) -> bool:
+        return found.numbers == found.cells
+
+    counted = {
+        name: found
+        for name, cells in columns.items()
+        if pa.types.is_string(cells.type) and name not in text
+        if all_numbers(signs(cells[:_FIRST])) and all_numbers(found := signs(cells))
+    }
+    votes = Counter("." for cells in columns.values() if pa.types.is_floating(cells.type))
+    votes.update(found.decimal for found in counted.values() if found.decimal)
+    usual = "," if votes[","] > votes["."] else "." if votes["."] > votes[","] else None
+    for name, found in counted.items():
+        cells, doubtful = columns[name], found.either_comma + found.either_point
+        commas = (found.comma or found.either_comma) and found.decimal != "."
+        if commas and separator == "," and decimal is None:
+            continue  # Perhaps a list such as 1,2: it stays text, which `describe` notes.
+        mixed = bool(found.comma and found.point)
+        chosen = found.decimal or decimal
+        if chosen is None and not mixed:
+            chosen = usual or ("." if not found.either_comma else None)
+            if chosen is None and separator == ";" and not found.either_point:
+                chosen = ","  # Semicolons separate where commas are decimal signs.
+        if chosen is None and doubtful:
+            continue
+        columns[name] = read_numbers(cells, chosen)
+        if mixed:
+            both = f"{_example(cells, ',')!r} and {_example(cells, '.')!r}"
+            warn(
+                f"Column {name!r} has decimal commas and decimal points, such as {both}. Both are "
+                "read as decimal signs."
+            )
+        elif doubtful and not found.decimal and decimal is None:
+            example = _example(cells, "," if found.either_comma else ".")
+            (value,) = read_numbers(pa.array([example]), chosen).to_pylist()
+            if value >= 1000 or (separator == ";" and usual is None and found.either_point):
+                other = {",": ".", ".": ","}[chosen or "."]
+                warn(
+                    f"Column {name!r} holds numbers such as {example!r}, which is read as "
+                    f'{value:g}. If that is wrong, pass `decimal="{other}"`.'
+                )
+
+
+def _example(cells: Any, sign: str) -> str:
+    import pyarrow.compute as pc
+
+    return str(cells.filter(pc.match_substring(cells, sign))[0].as_py())
 
 
 def _encoding(head: bytes, given: str | None) -> str:
@@ -113,10 +203,7 @@ def _decode(name: str, head: bytes, encoding: str) -> str:
 
 def _not_text(name: str, encoding: str, column: str | None = None) -> str:
     where = "" if column is None else f", in column {column!r}"
-    return (
-        f"{name} is not {encoding} text{where}. Say what it is with --encoding, such as latin-1 "
-        "or cp1252."
-    )
+    return f"{name} is not {encoding} text{where}. Pass its `encoding`, such as latin-1 or cp1252."
 
 
 def _look(name: str, text: str, whole: bool, separator: str | None) -> _Look:
@@ -125,20 +212,20 @@ def _look(name: str, text: str, whole: bool, separator: str | None) -> _Look:
     if separator is not None:
         separator = _SPELLED.get(separator, separator)
         if len(separator) != 1:
-            raise FileError(f"--separator must be one character or 'tab'. Received: {separator!r}")
+            raise FileError(f"`separator` must be one character or 'tab'. Received: {separator!r}")
+    skip = 0
+    if told := re.match(r"sep=(.)\r?\n", text):  # A line for Excel, which is no header.
+        separator, skip, text = separator or told[1], 1, text[told.end() :]
     tried = [(*_score(text, whole, one), one) for one in separator or _SEPARATORS]
     # The first of the best: a comma where nothing separates.
     _, _, records, chosen = max(tried, key=lambda one: one[:2])
-    decimal = "."
-    if chosen != ",":
-        cells = Counter(
-            "comma" if "," in cell else "point"
-            for record in records[1:]
-            for cell in record
-            if re.fullmatch(r"\s*[-+]?\d+[.,]\d+\s*", cell)
-        )
-        decimal = "," if cells["comma"] and not cells["point"] else "."
-    return _Look(chosen, records[0], decimal)
+    names = records[0]
+    grouped: Counter[str] = Counter()
+    for record in records[1:]:
+        for column, cell in zip(names, record, strict=False):
+            if "." in cell:
+                grouped[column] += 1 if _GROUPED.fullmatch(cell) else -len(records)
+    return _Look(chosen, names, [column for column in names if grouped[column] > 0], skip)
 
 
 def _score(text: str, whole: bool, separator: str) -> tuple[float, int, list[list[str]]]:
@@ -159,9 +246,9 @@ def to_pandas(table: Any) -> pd.DataFrame:
     """A frame in which gaps change as little as possible: flags stay flags, dates dates."""
     import pyarrow as pa
 
-    for j, field in enumerate(table.schema):
-        if pa.types.is_null(field.type):  # An empty column is one of unknown numbers.
-            table = table.set_column(j, field.name, table.column(j).cast(pa.float64()))
+    # An empty column is one of unknown numbers.
+    columns = [c.cast(pa.float64()) if pa.types.is_null(c.type) else c for c in table.columns]
+    table = pa.table(columns, names=table.column_names)
     booleans = {pa.bool_(): pd.BooleanDtype()}
     return table.to_pandas(types_mapper=booleans.get, date_as_object=False, ignore_metadata=True)
 

@@ -83,11 +83,16 @@ class NanEstimator(Fitting, BaseEstimator):
         "best_loss_",
         "n_iter_",
         "n_outputs_",
+        "target_name_",
+        "reading_",
     )
     _classes_type = Classes
     # What else stood for missing in the file it was fitted on; the command line knows, and asks.
     missing_values_: tuple[str, ...] = ()
     prior_offset_ = None  # Files of earlier formats have none.
+    # The name of the target, and options that file was read with, if the command line fitted it.
+    target_name_: str | None = None
+    reading_: dict[str, Any] | None = None
 
     def _outputs(self, X: Any, network: Any = None) -> NDArray[np.float64]:
         """The outputs of all members, (members, n, k); of another part of the network if given.

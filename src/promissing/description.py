@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
+from promissing import _written
 from promissing._columns import FEW_ODD, infer_kind, refuse_text
+from promissing._warn import listed
 
-__all__ = ["describe", "is_identifier"]
+__all__ = ["describe", "find_suspects", "is_identifier", "reads_as"]
 
 Mask: TypeAlias = NDArray[np.bool_]
 Found: TypeAlias = dict[str, Any]
@@ -28,11 +31,15 @@ _NUMBERS = np.array(
 )
 _FAR = 0.5  # A sentinel is farther from the rest than this many times its width.
 _ALIKE = 0.9  # Columns are missing together where this share of their gaps is common.
-_MOST = 2e10  # Multiplications spent on finding them.
+_MOST = 2e10  # Multiplications spent on finding them,
+_PATTERNS = 3000  # and the most different columns of gaps that are compared with each other.
+_LOOKED_AT = 10_000  # Different values of a column of text that are looked at.
 _SMALL = 10  # In smaller tables all is unique.
 
 
-def describe(frame: pd.DataFrame, *, target: str | None = None) -> dict[str, Any]:
+def describe(
+    frame: pd.DataFrame, *, target: str | None = None, settled: Collection[str] = ()
+) -> dict[str, Any]:
     """Say what is missing in a table, as a dict that JSON can hold.
 
     Parameters
@@ -40,6 +47,8 @@ def describe(frame: pd.DataFrame, *, target: str | None = None) -> dict[str, Any
     frame : DataFrame (n, p)
     target : str, optional
         The column that is to be predicted, which is marked as such.
+    settled : collection of str, optional
+        Columns whose kind was declared or that are identifiers: no note says what they look like.
 
     Returns
     -------
@@ -52,7 +61,7 @@ def describe(frame: pd.DataFrame, *, target: str | None = None) -> dict[str, Any
         `by_row`: how many `rows` have how many `gaps`;
         `n_patterns`, and the ten most frequent `patterns`: the columns `missing`, `rows`, `share`;
         `blocks`: `columns` that are missing together, `rows` in which all of them are, `share`;
-        `notes`: sentences on what else is odd.
+        `notes`: sentences on what else is odd, such as text that reads as numbers or dates.
 
     Examples
     --------
@@ -65,8 +74,10 @@ def describe(frame: pd.DataFrame, *, target: str | None = None) -> dict[str, Any
     missing = frame.isna().to_numpy()
     n, p = missing.shape
     names = [str(name) for name in frame.columns]
+    counts = missing.sum(axis=0).tolist()
     by_column = [
-        _column(frame.iloc[:, j], name, int(missing[:, j].sum())) for j, name in enumerate(names)
+        _column(column, name, count)
+        for (_, column), name, count in zip(frame.items(), names, counts, strict=True)
     ]
     gaps = missing.sum(axis=1)
     sizes, rows = np.unique(gaps, return_counts=True)
@@ -89,7 +100,7 @@ def describe(frame: pd.DataFrame, *, target: str | None = None) -> dict[str, Any
         "n_patterns": n_patterns,
         "patterns": patterns,
         "blocks": blocks,
-        "notes": [*_notes(frame, by_column, target), *sampled],
+        "notes": [*_notes(frame, by_column, target, settled), *sampled],
     }
 
 
@@ -103,9 +114,78 @@ def is_identifier(column: pd.Series) -> bool:
     return kind in "iufO" and bool(column.is_unique)
 
 
+def find_suspects(column: pd.Series) -> list[dict[str, Any]]:
+    """Find values of a column that may stand for missing.
+
+    Parameters
+    ----------
+    column : Series
+
+    Returns
+    -------
+    list of dict
+        Each with `value`, `count` and `why`, the most frequent first.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from promissing.description import find_suspects
+    >>> find_suspects(pd.Series(["yes", ".", "no", "yes"]))
+    [{'value': '.', 'count': 1, 'why': 'a usual sign for missing'}]
+    """
+    kind = infer_kind(_array(column))
+    return list(_suspects(_count(column, kind), kind))
+
+
+def reads_as(column: pd.Series) -> str | None:
+    """Say what a column of text seems to hold: numbers, dates, money, percentages or pairs.
+
+    Parameters
+    ----------
+    column : Series
+
+    Returns
+    -------
+    str or None
+        A sentence and what to do, in terms of `promissing.files.read_table`; None for a column
+        that is no text or reads as nothing else.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from promissing.description import reads_as
+    >>> print(reads_as(pd.Series(["$1,200", "$950", None], name="cost")))
+    Column 'cost' is text that reads as amounts of money, such as '$1,200', '$950'. To use the \
+numbers, pass `kinds={'cost': 'number'}`.
+    """
+    if column.dtype.kind != "O":
+        return None
+    values = column.dropna().unique()[:_LOOKED_AT]
+    if not all(isinstance(value, str) for value in values):
+        return None
+    found = _written.look(values.tolist(), str(column.name))
+    if found is None:
+        return None
+    but = f", but for {', '.join(map(repr, found.odd))}" if found.odd else ""
+    examples = ", ".join(map(repr, found.examples[:3]))
+    return (
+        f"Column {str(column.name)!r} is text that reads as {found.what}, such as {examples}{but}. "
+        f"{found.remedy}"
+    )
+
+
 def _column(column: pd.Series, name: str, missing: int) -> Found:
     n = len(column)
-    kind = infer_kind(_array(column)) if missing < n else "empty"
+    if missing == n:
+        return {
+            "name": name,
+            "kind": "empty",
+            "missing": n,
+            "share": 1.0 if n else 0.0,
+            "distinct": 0,
+            "suspects": [],
+        }
+    kind = infer_kind(_array(column))
     try:
         counts = _count(column, kind)
     except UnicodeEncodeError as error:
@@ -145,7 +225,7 @@ def _suspects(counts: pd.Series, kind: str) -> Iterator[Found]:
     if kind != "category":
         return
     words = [str(value) for value in counts.index]
-    numeric = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").notna().to_numpy()
+    numeric = _written.are_numbers(words)
     odd = int((~numeric).sum())
     almost = 0 < odd <= FEW_ODD and numeric.sum() >= 2 * odd
     for word, count, number in zip(words, counts.to_numpy(), numeric, strict=True):
@@ -190,41 +270,56 @@ def _blocks(missing: Mask, names: list[str]) -> tuple[list[Found], list[str]]:
     """Columns that are missing together: most of the gaps of each are gaps of another too."""
     n = len(missing)
     with_gaps = np.flatnonzero(missing.any(axis=0))
-    step = max(1, int(np.ceil(n * len(with_gaps) ** 2 / _MOST)))
-    x = missing[::step, with_gaps].astype(np.float32)
-    both = x.T @ x
-    own = np.diag(both)
-    either = own[:, None] + own - both
-    alike = (both >= _ALIKE * either) & (both >= 3)
+    if not len(with_gaps):
+        return [], []
+    # Columns with the very same gaps are one, so that only different ones have to be compared.
+    packed = np.packbits(missing[:, with_gaps].T, axis=1)
+    keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]
+    _, first, home = np.unique(keys, return_index=True, return_inverse=True)
+    said = []
+    group = np.arange(len(first))
+    if len(first) <= _PATTERNS:
+        step = max(1, int(np.ceil(n * len(first) ** 2 / _MOST)))
+        x = missing[::step, with_gaps[first]].astype(np.float32)
+        both = x.T @ x
+        own = np.diag(both)
+        alike = (both >= _ALIKE * (own[:, None] + own - both)) & (both >= 3)
+        group = connected_components(alike, directed=False)[1]
+        said = [f"Blocks were looked for in every {step}th row."] if step > 1 else []
+    else:
+        said = [f"{len(first):,} columns differ in their gaps: blocks have exactly the same gaps."]
+    group, counts = group[home], np.bincount(group[home])
+    enough = missing[:, with_gaps[first]].sum(axis=0)[home] >= 3
     blocks: list[Found] = []
-    left = np.ones(len(with_gaps), bool)
-    for start in range(len(with_gaps)):
-        if not left[start]:
-            continue
-        members = np.zeros_like(left)
-        members[start] = True
-        while (more := (alike[members].any(axis=0) | members) & left).sum() > members.sum():
-            members = more
-        left &= ~members
-        if members.sum() < 2:
+    order = np.argsort(group, kind="stable")
+    for members in np.split(order, np.cumsum(counts)[:-1]):
+        members = members[enough[members]]
+        if len(members) < 2:
             continue
         columns = with_gaps[members]
         rows = int(missing[:, columns].all(axis=1).sum())
         own_names = [names[j] for j in columns]
         blocks.append({"columns": own_names, "rows": rows, "share": rows / n})
     blocks.sort(key=lambda block: (-len(block["columns"]), -block["rows"]))
-    said = [f"Blocks were looked for in every {step}th row."] if step > 1 else []
     return blocks, said
 
 
-def _notes(frame: pd.DataFrame, by_column: list[Found], target: str | None) -> Iterator[str]:
-    for j, column in enumerate(by_column):
+def _notes(
+    frame: pd.DataFrame, by_column: list[Found], target: str | None, settled: Collection[str]
+) -> Iterator[str]:
+    empty = [column["name"] for column in by_column if column["kind"] == "empty"]
+    if empty:
+        yield f"{listed(empty)} {'is' if len(empty) == 1 else 'are'} empty."
+    for (_, series), column in zip(frame.items(), by_column, strict=True):
         name = column["name"]
         if column["kind"] == "empty":
-            yield f"Column {name!r} is empty."
+            continue
+        said = reads_as(series) if column["kind"] == "category" and name not in settled else None
+        if said is not None:
+            yield said
         elif column["distinct"] == 1:
             yield f"Column {name!r} holds one value only."
-        elif name != target and is_identifier(frame.iloc[:, j]):
+        elif name != target and name not in settled and is_identifier(series):
             yield f"Column {name!r} is different in every row, as an identifier is."
         if name == target and column["missing"]:
             rows = f"{column['missing']} row{'s' * (column['missing'] != 1)}"

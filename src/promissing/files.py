@@ -13,13 +13,16 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+import zipfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from promissing import _written
 from promissing._delimited import MISSING, FileError, read_csv, refuse_doubles, short, to_pandas
 
 __all__ = [
@@ -39,6 +42,8 @@ _KINDS = {
 }
 _KNOWN = ".csv, .tsv, .txt (each also with .gz), .parquet or .xlsx"
 _TABS = (".tsv", ".tab")
+KINDS = ("number", "boolean", "category", "date")
+MAX_BYTES = 2**30  # Of a file once it is unpacked.
 _MARKS = {b"\x1f\x8b": "gzip", b"PAR1": "parquet", b"PK\x03\x04": "excel"}
 
 
@@ -47,8 +52,12 @@ def read_table(
     *,
     separator: str | None = None,
     encoding: str | None = None,
+    decimal: str | None = None,
     missing_values: Sequence[str] = (),
+    kinds: Mapping[str, str] | None = None,
+    dates: Sequence[str] | Mapping[str, str | None] = (),
     text: Collection[str] = (),
+    max_bytes: int = MAX_BYTES,
 ) -> pd.DataFrame:
     r"""Read a table from a file, or from standard input.
 
@@ -58,35 +67,63 @@ def read_table(
         A CSV of any separator, perhaps gzipped, a TSV, Parquet or, with openpyxl, Excel, as its
         suffix says; "-" is standard input, in any of these formats.
     separator : str, optional
-        Of a CSV: one character, or "tab". By default found by itself.
+        The separator of a CSV: one character, or "tab". By default it is detected.
     encoding : str, optional
-        Of a CSV; UTF-8 by default, or what a byte order mark says.
+        The encoding of a CSV; by default UTF-8, or what a byte order mark says.
+    decimal : {".", ","}, optional
+        The decimal sign of numbers that can be read in two ways, such as 1,234. By default each
+        column decides by its other cells, then most of the other columns. Unless commas separate
+        the columns, decimal commas need no declaration.
     missing_values : sequence of str, optional
         What stands for missing beside an empty cell, NA, NaN, null and their kin, such as "?" or
-        "-999", which is a number too.
+        "-999", which is a number too. Spaces around a cell do not count.
+    kinds : mapping of str to str, optional
+        The kind of some columns: "number" also reads money, percentages (45 % is 45) and numbers
+        with one unit; "category" keeps the text, so that 007 stays 007; "boolean" reads true and
+        false, yes and no, 1 and 0; "date" is as in `dates`.
+    dates : sequence of str, or mapping of str to str, optional
+        Columns with dates in text: ISO 8601, or day, month and year in figures, such as
+        31.01.2024. A mapping also gives the format in the notation of `strptime`, or None.
     text : collection of str, optional
         Columns of a CSV that are text even if all their cells look like numbers.
+    max_bytes : int, default=2**30
+        The largest size of a compressed file once it is unpacked.
+
+    Returns
+    -------
+    DataFrame
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> from promissing.files import read_table
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.csv"
-    >>> _ = path.write_text("age;ward\n34;north\n-1;?\n")
-    >>> read_table(path, missing_values=["?", "-1"])["age"].tolist()
-    [34.0, nan]
+    >>> _ = path.write_text("age;ward;crp;visit\n34;north;1,5;31.01.2024\n-1;?;2;01.02.2024\n")
+    >>> frame = read_table(path, missing_values=["?", "-1"], dates=["visit"])
+    >>> frame["age"].tolist(), frame["crp"].tolist(), str(frame["visit"][0])
+    ([34.0, nan], [1.5, 2.0], '2024-01-31 00:00:00')
     """
-    name, content = _open(source)
+    if decimal not in (None, ".", ","):
+        raise FileError(f"`decimal` must be '.' or ','. Received: {decimal!r}")
+    declared = _declared(kinds, dates)
+    name, content = _open(source, max_bytes)
     kind = content.kind
     try:
+        if content.zipped:
+            # Before it is parsed: pyarrow hangs at exit if a file fails while it is read.
+            with content.open() as file:
+                unpacked = 0
+                while data := file.read(2**20):
+                    content.check_size(unpacked := unpacked + len(data))
         if kind == "csv":
             frame = read_csv(
                 name,
                 content.open,
                 separator="\t" if separator is None and content.tabs else separator,
                 encoding=encoding,
+                decimal=decimal,
                 missing_values=missing_values,
-                text=text,
+                text={*text, *declared},
             )
         elif kind == "parquet":
             frame = _read_parquet(name, content)
@@ -101,7 +138,87 @@ def read_table(
     if not len(frame):
         raise FileError(f"{name} is empty: it has a header and no rows.")
     refuse_doubles(name, list(frame.columns))
-    return _without(frame, missing_values)
+    frame = _without(frame, missing_values)
+    for column, (wanted, form) in declared.items():
+        if column in frame.columns:
+            frame[column] = _as_kind(frame[column], column, wanted, form, decimal)
+    return frame
+
+
+def _declared(
+    kinds: Mapping[str, str] | None, dates: Sequence[str] | Mapping[str, str | None]
+) -> dict[str, tuple[str, str | None]]:
+    """The kind of every column that has one, and the format if it is a date."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for column, kind in (kinds or {}).items():
+        if kind not in KINDS:
+            raise FileError(f"`kinds`: {column!r} must be one of {KINDS}. Received: {kind!r}")
+        found[column] = kind, None
+    formats = dates if isinstance(dates, Mapping) else dict.fromkeys(dates)
+    for column, form in formats.items():
+        if found.get(column, ("date",))[0] != "date":
+            raise FileError(
+                f"`dates` names column {column!r}, and `kinds` says {found[column][0]!r}. Give one."
+            )
+        found[column] = "date", form
+    return found
+
+
+def _as_kind(
+    column: pd.Series, name: str, kind: str, form: str | None, decimal: str | None
+) -> pd.Series:
+    """A column as the declared kind; what cannot be read is refused."""
+    dtype = column.dtype
+    if kind == "category":
+        if dtype.kind == "f" and (column.dropna() % 1 == 0).all():
+            column = column.astype("Int64")  # 3.0 is 3.
+        return column.astype(object).map(str, na_action="ignore")
+    done = {"number": "biuf", "boolean": "b", "date": "M"}[kind]
+    if dtype.kind in done or column.isna().all():
+        return column.astype(float) if dtype.kind == "O" else column
+    texts = column.astype(object).map(str, na_action="ignore")
+    if kind == "number":
+        values = _numbers(texts, name, decimal)
+    elif kind == "boolean":
+        values = _written.read_booleans(texts)
+    else:
+        try:
+            values = _written.read_dates(texts, form)
+        except ValueError as error:
+            raise FileError(
+                f"Column {name!r}: {error}. Pass the format: `dates={{{name!r}: '%d/%m/%Y'}}` if "
+                "the day comes first."
+            ) from None
+    lost = texts[texts.notna() & values.isna()]
+    if len(lost):
+        odd = lost.unique().tolist()[:5]
+        raise FileError(
+            f"Column {name!r} must hold {kind}s, and holds {odd[0]!r} ({len(lost)} of "
+            f"{len(column)} cells cannot be read). Correct the cells, or count them as missing: "
+            f"`missing_values={odd}`."
+        )
+    return values
+
+
+def _numbers(texts: pd.Series, name: str, decimal: str | None) -> pd.Series:
+    """Numbers from text, with currency, percent sign or unit."""
+    import pyarrow as pa
+
+    codes, distinct = pd.factorize(texts)
+    bare = pa.array(_written.bare_numbers(distinct.tolist()), pa.string())
+    found = _written.signs(bare)
+    doubtful = found.either_comma or found.either_point
+    if doubtful and not (found.decimal or decimal):
+        if found.comma or (found.either_comma and found.either_point):
+            raise FileError(
+                f"Column {name!r} has commas and points that can be read in two ways. Pass "
+                "`decimal`."
+            )
+        # Alone, a comma before three digits separates thousands, and a point is a decimal point.
+        decimal = "."
+    read = _written.read_numbers(bare, found.decimal or decimal)
+    values = np.append(read.to_numpy(zero_copy_only=False).astype(float), np.nan)
+    return pd.Series(values[codes], texts.index)
 
 
 def check_target(
@@ -285,11 +402,21 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
+def _too_large(name: str, most: int) -> str:
+    return (
+        f"{name} unpacks to more than {most:,} bytes. If you trust it, allow more: "
+        f"`max_bytes={4 * most}`."
+    )
+
+
 class _Content:
     """What is in a file or came from standard input, readable more than once."""
 
-    def __init__(self, origin: Path | bytes, kind: str, *, zipped: bool, tabs: bool) -> None:
-        self.origin, self.kind, self.zipped, self.tabs = origin, kind, zipped, tabs
+    def __init__(
+        self, name: str, origin: Path | bytes, kind: str, most: int, *, zipped: bool, tabs: bool
+    ) -> None:
+        self.name, self.origin, self.kind, self.most = name, origin, kind, most
+        self.zipped, self.tabs = zipped, tabs
 
     def open(self) -> Any:
         raw: Any = io.BytesIO(self.origin) if isinstance(self.origin, bytes) else self.origin
@@ -297,22 +424,27 @@ class _Content:
             return gzip.open(raw, "rb")
         return raw if isinstance(raw, io.BytesIO) else open(raw, "rb")
 
+    def check_size(self, unpacked: int) -> None:
+        if unpacked > self.most:
+            raise FileError(_too_large(self.name, self.most))
 
-def _open(source: str | Path) -> tuple[str, _Content]:
+
+def _open(source: str | Path, most: int) -> tuple[str, _Content]:
     path = Path(source)
     if str(source) == "-" or _is_special(path):  # A pipe can be read once only.
         data = sys.stdin.buffer.read() if str(source) == "-" else path.read_bytes()
         mark = next((what for start, what in _MARKS.items() if data.startswith(start)), "csv")
         kind = "csv" if mark == "gzip" else mark
         name = "Standard input" if str(source) == "-" else str(path)
-        return name, _Content(data, kind, zipped=mark == "gzip", tabs=False)
+        return name, _Content(name, data, kind, most, zipped=mark == "gzip", tabs=False)
     if path.is_dir():
         raise FileError(f"{path} is a directory, not a table.")
     if not path.exists():
         raise FileError(f"There is no file {path}.{_nearby(path)}")
     zipped = path.suffix.lower() == ".gz"
     tabs = (Path(path.stem) if zipped else path).suffix.lower() in _TABS
-    return str(path), _Content(path, _kind_of(path), zipped=zipped, tabs=tabs)
+    name = str(path)
+    return name, _Content(name, path, _kind_of(path), most, zipped=zipped, tabs=tabs)
 
 
 def _kind_of(path: Path) -> str:
@@ -349,7 +481,13 @@ def _read_parquet(name: str, content: _Content) -> pd.DataFrame:
 
     with content.open() as file:
         try:
-            table = parquet.read_table(file)
+            told = parquet.ParquetFile(file)
+            # Repeated values take no room in the file, and eight bytes each in memory.
+            cells = told.metadata.num_rows * told.metadata.num_columns
+            groups = range(told.num_row_groups)
+            sizes = (told.metadata.row_group(g).total_byte_size for g in groups)
+            content.check_size(max(8 * cells, sum(sizes)))
+            table = told.read()
         except pa.ArrowInvalid as error:
             raise FileError(f"{name} is not Parquet, or is damaged: {short(error)}") from error
     for field in table.schema:
@@ -365,6 +503,9 @@ def _read_parquet(name: str, content: _Content) -> pd.DataFrame:
 
 def _read_excel(name: str, content: _Content) -> pd.DataFrame:
     with content.open() as file, _needs_openpyxl(name):
+        with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as parts:
+            content.check_size(sum(part.file_size for part in parts.infolist()))
+        file.seek(0)
         header = pd.read_excel(file, header=None, nrows=1, engine="openpyxl")
         refuse_doubles(name, [str(c) for c in header.iloc[:1].to_numpy().ravel() if pd.notna(c)])
         file.seek(0)

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from promissing._columns import infer_kind
-from promissing.description import is_identifier
+from promissing._warn import listed
+from promissing.description import find_suspects, is_identifier, reads_as
 from promissing.files import FileError
 
 __all__ = ["Problem", "build", "nearest", "pose", "read_modalities"]
@@ -40,6 +41,8 @@ class Problem:
         The columns of X by modality, all of them.
     notes : tuple of str
         What was done to the table, and what looks odd, in sentences.
+    positive : label or None
+        The positive one of two classes, if it was named.
     """
 
     X: pd.DataFrame
@@ -48,6 +51,7 @@ class Problem:
     task: str
     modalities: dict[str, list[str]] | None
     notes: tuple[str, ...]
+    positive: Any = None
 
 
 def pose(
@@ -56,11 +60,14 @@ def pose(
     *,
     task: str | None = None,
     modalities: Mapping[str, Iterable[str]] | None = None,
+    positive: Any = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Problem:
     """Tell target and features apart, settle the task and say what is odd.
 
     Rows without a target are left out, and so is text that is different in every row: there is
-    nothing to learn from a name. All else stays.
+    nothing to learn from a name. All else stays. A target with values that may stand for missing,
+    as `promissing.description.find_suspects` finds them, is refused.
 
     Parameters
     ----------
@@ -71,6 +78,15 @@ def pose(
         By default classification if the target is text, boolean, or holds few whole numbers.
     modalities : mapping of a name to columns, optional
         Columns in none of them are left out.
+    positive : label, optional
+        The positive one of two classes, or its text.
+    kinds : mapping of str to str, optional
+        Kinds of columns that are known, as for `promissing.files.read_table`. They are not
+        questioned: a target in it may hold any value.
+
+    Returns
+    -------
+    Problem
 
     Examples
     --------
@@ -95,19 +111,26 @@ def pose(
         lacks = "lacks the target {!r} and is" if lost == 1 else "lack the target {!r} and are"
         notes.append(f"{lost} of {len(known)} rows {lacks.format(target)} left out.")
     y = frame[target]
+    settled = set(kinds or ())
+    if target not in settled:
+        _refuse_markers(y, target)
+        said = reads_as(y)
+        notes += [] if said is None else [said]
     task, why = (task, None) if task else _infer_task(y)
     notes += [] if why is None else [why]
     y = _labels(y, target) if task == "classification" else _numbers(y, target)
     X = frame.drop(columns=target)
-    X, said = _features(X)
-    notes += said
+    X, more = _features(X, settled)
+    notes += more
     if modalities is not None:
-        X, modalities, said = _by_modality(X, modalities, target, frame.columns)
-        notes += said
+        X, modalities, more = _by_modality(X, modalities, target, frame.columns)
+        notes += more
     if not X.shape[1]:
         raise ValueError(f"There is no column to predict {target!r} from.")
     kept = None if modalities is None else {name: list(cols) for name, cols in modalities.items()}
-    return Problem(X, y, target, task, kept, tuple(notes))
+    if positive is not None:
+        positive = _positive(y, target, task, positive)
+    return Problem(X, y, target, task, kept, tuple(notes), positive)
 
 
 def read_modalities(path: str | Path) -> dict[str, list[str]]:
@@ -190,9 +213,41 @@ def _infer_task(y: pd.Series) -> tuple[str, str | None]:
     if whole and len(distinct) <= min(_FEW, len(y) // 3):
         return "classification", (
             f"The target {y.name!r} holds {len(distinct)} different whole numbers, taken for "
-            "classes; --task regression takes them for amounts."
+            "classes. To take them for amounts, pass `task='regression'`."
         )
     return "regression", None
+
+
+def _refuse_markers(y: pd.Series, target: str) -> None:
+    """Refuse a target with values that may stand for missing: they would be learnt as answers."""
+    found = [one["value"] for one in find_suspects(y)]
+    if "+" in set(y):
+        found = [value for value in found if value != "-"]  # Results of a test.
+    if not found:
+        return
+    rows = int(y.isin(found).sum())
+    kind = "category" if infer_kind(_array(y)) == "category" else "number"
+    shown = ", ".join(map(repr, found[:5]))
+    raise ValueError(
+        f"The target {target!r} holds {shown} in {rows} of {len(y)} rows, which may stand for "
+        f"missing. To leave these rows out, pass `missing_values={[str(v) for v in found]}`. To "
+        f"learn them as they are, pass `kinds={{{target!r}: {kind!r}}}`."
+    )
+
+
+def _positive(y: pd.Series, target: str, task: str, positive: Any) -> Any:
+    """The label of the positive class, given as such or as text."""
+    labels = sorted(set(y.tolist()), key=str) if task == "classification" else []
+    if len(labels) != 2:
+        what = f"has {len(labels)} classes" if labels else "is a number"
+        raise ValueError(f"`positive` names one of two classes, and the target {target!r} {what}.")
+    found = [label for label in labels if label == positive or str(label) == str(positive)]
+    if not found:
+        raise ValueError(
+            f"`positive` must be one of the classes {labels} of the target {target!r}. Received: "
+            f"{positive!r}"
+        )
+    return found[0]
 
 
 def _labels(y: pd.Series, target: str) -> pd.Series:
@@ -205,10 +260,11 @@ def _labels(y: pd.Series, target: str) -> pd.Series:
             "nothing to tell apart."
         )
     if classes > MOST_CLASSES:
-        other = "or --task regression" if kind == "number" else "such as a coarser one"
+        other = "or `task='regression'`" if kind == "number" else "such as a coarser one"
         raise ValueError(
             f"The target {target!r} has {classes:,} classes in {len(y):,} rows, more than "
-            f"{MOST_CLASSES}: is it an identifier? Choose another --target, {other}."
+            f"{MOST_CLASSES}. "
+            + (reads_as(y) or f"Is it an identifier? Choose another `target`, {other}.")
         )
     if kind == "boolean":
         return y.astype(bool)
@@ -218,7 +274,7 @@ def _labels(y: pd.Series, target: str) -> pd.Series:
     if (values % 1 != 0).any():
         raise ValueError(
             f"The target {target!r} holds fractions such as {values[values % 1 != 0][0]:g}, which "
-            "are no classes. Use --task regression."
+            "are no classes. Pass `task='regression'`."
         )
     return y.astype(np.int64)
 
@@ -231,7 +287,7 @@ def _numbers(y: pd.Series, target: str) -> pd.Series:
     if bad.any():
         raise ValueError(
             f"The target {target!r} holds {_plain(y[bad].iloc[0])!r}, which is no finite "
-            "number. Correct it, make it missing, or use --task classification."
+            "number. Correct it, make it missing, or pass `task='classification'`."
         )
     if values.nunique() == 1:
         raise ValueError(
@@ -241,14 +297,19 @@ def _numbers(y: pd.Series, target: str) -> pd.Series:
     return values.astype(np.float64)
 
 
-def _features(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def _features(X: pd.DataFrame, settled: set[str]) -> tuple[pd.DataFrame, list[str]]:
     """The columns to learn from, and what to say about them."""
     notes, names = [], []
-    for name in X.columns:
-        column = X[name]
-        if column.isna().all():
-            notes.append(f"Column {name!r} is empty: nothing can be learnt from it.")
-        if not is_identifier(column):
+    gone = X.isna().all().to_numpy()
+    empty = [str(name) for name in X.columns[gone]]
+    if empty:
+        are = "is empty: nothing can be learnt from it" if len(empty) == 1 else "are empty"
+        notes.append(f"{listed(empty)} {are}.")
+    for name, column in X.loc[:, ~gone].items():
+        said = None if name in settled else reads_as(column)
+        if said is not None:
+            notes.append(said)
+        if name in settled or not is_identifier(column):
             continue
         if column.dtype.kind == "O":
             names.append(name)
@@ -259,7 +320,7 @@ def _features(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         else:
             notes.append(
                 f"Column {name!r} holds another whole number in every row. If it is an "
-                f"identifier, leave it out: --drop {name}"
+                f"identifier, leave it out: `drop=[{name!r}]`."
             )
     return X.drop(columns=names), notes
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from promissing.cli._words import in_shell_words, split
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,13 +22,16 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMED",
     "NUMBERS",
+    "TAKEN_FOR_CATEGORY",
     "BadInput",
     "Listed",
     "clear_errors",
+    "declared_kinds",
     "json_option",
     "on_terminal",
     "problem_options",
     "progress",
+    "read_frame",
     "read_problem",
     "read_whole",
     "say",
@@ -35,6 +41,9 @@ __all__ = [
     "table_options",
     "terminal",
 ]
+
+
+TAKEN_FOR_CATEGORY = "Column .* is text, is taken for a category"
 
 
 class BadInput(click.ClickException):
@@ -54,11 +63,35 @@ class Listed(click.ParamType[Any]):
         """Split the text and convert its parts."""
         if not isinstance(value, str):
             return value
-        parts = [part.strip() for part in value.split(",") if part.strip()]
+        parts = split(value)
         try:
             return tuple(self.kind(part) for part in parts)
         except ValueError:
             self.fail(f"{value!r} is not a list of numbers separated by commas.", param, ctx)
+
+
+class Declared(click.ParamType[Any]):
+    """Columns with a value each, as COLUMN=VALUE,...; the value may be optional."""
+
+    name = "column=value,..."
+
+    def __init__(self, *, values: tuple[str, ...] | None) -> None:
+        self.values = values
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Split the text at commas and each part at its equals sign."""
+        if not isinstance(value, str):
+            return value
+        found: dict[str, str | None] = {}
+        for part in split(value):
+            column, sign, told = part.rpartition("=")
+            if self.values is None:  # A format such as %d/%m/%Y; else it is all a name.
+                column, _, told = part.partition("=") if "%" in part else (part, "", "")
+            elif not sign or told not in self.values:
+                known = ", ".join(self.values)
+                self.fail(f"{part!r} is not COLUMN=KIND with one of the kinds {known}.", param, ctx)
+            found[column] = told or None
+        return found
 
 
 NAMED, NUMBERS = Listed(str, "name"), Listed(float, "number")
@@ -70,6 +103,36 @@ _TABLE = (
         type=NAMED,
         default=(),
         help="What else stands for missing, such as '?,-999'.",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="Decimal sign where a number such as 1,234 can be read in two ways [by column].",
+    ),
+    click.option(
+        "--dates",
+        type=Declared(values=None),
+        default="",
+        metavar="COLUMN,...",
+        help="Columns with dates in text, such as 31.01.2024; COLUMN=%d/%m/%Y gives the format.",
+    ),
+    click.option(
+        "--kinds",
+        type=Declared(values=("number", "boolean", "category", "date")),
+        default="",
+        metavar="COLUMN=KIND,...",
+        help="Kinds of columns: number, boolean, category or date [as the values suggest].",
+    ),
+    click.option(
+        "--id",
+        "identifier",
+        metavar="COLUMN",
+        help="Column that identifies a row: it is no feature, and predictions carry it.",
+    ),
+    click.option(
+        "--max-bytes",
+        type=click.IntRange(min=1),
+        help="The largest size of a compressed file once it is unpacked  [default: 1 GiB]",
     ),
 )
 _PROBLEM = (
@@ -90,7 +153,7 @@ _PROBLEM = (
 
 
 def table_options(command: Any) -> Any:
-    """The options of every command that reads a table: for `promissing.files.read_table`."""
+    """The options of every command that reads a table: for `read_frame`."""
     return _with(command, _TABLE)
 
 
@@ -124,7 +187,9 @@ def clear_errors() -> Iterator[None]:
     Warnings are said in one line too.
     """
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: say(str(message))
+        # Posing a problem has said it already, of every column.
+        warnings.filterwarnings("ignore", TAKEN_FOR_CATEGORY)
+        warnings.showwarning = lambda message, *_, **__: say(in_shell_words(str(message)))
         try:
             yield
         except BrokenPipeError:  # Nobody reads on, as with `| head`: click ends quietly.
@@ -150,29 +215,71 @@ def read_whole(
     task: str | None = None,
     modalities: str | None = None,
     drop: tuple[str, ...] = (),
-    separator: str | None = None,
-    encoding: str | None = None,
-    missing_values: tuple[str, ...] = (),
+    positive: str | None = None,
+    identifier: str | None = None,
+    **reading: Any,
 ) -> tuple[pd.DataFrame, Problem]:
     """As `read_problem`, with the whole table beside the problem."""
-    from promissing.files import read_table
     from promissing.problem import nearest, pose, read_modalities
 
     groups = None if modalities is None else read_modalities(modalities)
     with progress(f"Reading {file}"):
-        frame = read_table(
-            file, separator=separator, encoding=encoding, missing_values=missing_values
-        )
+        frame = read_frame(file, identifier=identifier, **reading)
     for name in drop:
         if name not in frame.columns:
             raise ValueError(f"--drop: there is no column {name!r}.{nearest(name, frame.columns)}")
-    if groups is not None and drop:
-        left = {name: [c for c in columns if c not in drop] for name, columns in groups.items()}
+    if identifier == target:
+        raise ValueError(f"--id and --target both name column {target!r}. Choose another --id.")
+    out = [*drop, *([identifier] if identifier and identifier not in drop else [])]
+    if groups is not None and out:
+        left = {name: [c for c in columns if c not in out] for name, columns in groups.items()}
         groups = {name: columns for name, columns in left.items() if columns}
-    problem = pose(frame.drop(columns=list(drop)), target, task=task, modalities=groups)
+    problem = pose(
+        frame.drop(columns=out),
+        target,
+        task=task,
+        modalities=groups,
+        positive=positive,
+        kinds=declared_kinds(reading),
+    )
+    problem = replace(problem, notes=tuple(map(in_shell_words, problem.notes)))
     for note in problem.notes:
         say(note)
     return frame, problem
+
+
+def read_frame(
+    file: str,
+    *,
+    identifier: str | None = None,
+    lenient: Collection[str] = (),
+    text: Collection[str] = (),
+    **reading: Any,
+) -> pd.DataFrame:
+    """Read a table; `reading` are the values of `table_options`, by the names of `read_table`.
+
+    Columns that options name must exist, but for those of `lenient`.
+    """
+    from promissing.files import read_table
+    from promissing.problem import nearest
+
+    given = {name: value for name, value in reading.items() if value is not None}
+    text = {*text, *([identifier] if identifier else [])}
+    frame = read_table(file, text=text, **given)
+    named = {"--id": [identifier] if identifier else []}
+    named |= {f"--{name}": list(reading.get(name) or ()) for name in ("dates", "kinds")}
+    for option, names in named.items():
+        for name in names:
+            if name not in frame.columns and name not in lenient:
+                raise ValueError(
+                    f"{option}: there is no column {name!r}.{nearest(name, frame.columns)}"
+                )
+    return frame
+
+
+def declared_kinds(reading: Mapping[str, Any]) -> dict[str, str]:
+    """The kinds that --kinds and --dates declare, by column."""
+    return {**(reading.get("kinds") or {}), **dict.fromkeys(reading.get("dates") or (), "date")}
 
 
 def on_terminal() -> bool:
@@ -244,4 +351,4 @@ def show_json(document: Any) -> None:
 
 
 def _one_line(error: BaseException) -> str:
-    return shown(" ".join(str(error).split())) or type(error).__name__
+    return shown(in_shell_words(" ".join(str(error).split()))) or type(error).__name__

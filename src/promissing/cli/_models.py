@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from promissing.cli._common import say
+from promissing.cli._common import read_frame, say
 
-__all__ = ["also_missing", "read_model", "read_rows"]
+__all__ = ["also_missing", "as_when_fitted", "read_model", "read_rows"]
 
 _MOST = 8  # Names in a sentence.
 
@@ -25,24 +25,32 @@ def read_model(path: str) -> Any:
 
 
 def read_rows(
-    model: Any, file: str, *, strict: bool = False, keep: Collection[str] = (), **reading: Any
+    model: Any,
+    file: str,
+    *,
+    strict: bool = False,
+    keep: Collection[str] = (),
+    identifier: str | None = None,
+    **reading: Any,
 ) -> tuple[Any, Any]:
     """The table in a file, and the part of it that the model knows.
 
     A column the model knows and the file lacks is unknown in every row, unless `strict`; other
-    columns are ignored. Both are said on standard error. Those to `keep` are read as written.
+    columns are ignored. Both are said on standard error. The identifier and those to `keep` are
+    read as written.
     """
-    from promissing.files import read_table
-
-    reading |= {"missing_values": also_missing(model, reading.get("missing_values", ()))}
+    lenient = _remembered_columns(model)
+    reading = as_when_fitted(model, reading)
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        return _by_position(model, file, read_table(file, **reading))
+        return _by_position(model, file, read_frame(file, lenient=lenient, **reading))
     wanted = [str(name) for name in names]
-    text = _text_columns(model, wanted) | (set(keep) - set(wanted))
-    frame = read_table(file, text=text, **reading)
+    known: str = identifier or (model.reading_ or {}).get("id", "")
+    text = _text_columns(model, wanted) | ({*keep, known} - {*wanted})
+    frame = read_frame(file, text=text, lenient=lenient, identifier=identifier, **reading)
     lacking = [name for name in wanted if name not in frame.columns]
-    extra = [str(name) for name in frame.columns if name not in (*wanted, *keep)]
+    used = {*wanted, *keep, known}
+    extra = [str(name) for name in frame.columns if name not in used]
     if len(lacking) == len(wanted):
         raise ValueError(
             f"{file} has none of the {len(wanted)} columns the model knows: {_few(wanted)}. Is it "
@@ -55,9 +63,36 @@ def read_rows(
         )
     if lacking:
         say(f"{file} lacks {_columns(lacking)} the model knows: unknown in every row.")
+    if model.target_name_ in extra:
+        extra.remove(model.target_name_)
+        say(f"Column {model.target_name_!r} is the target of the model: it is not used.")
     if extra:
         say(f"{file} has {_columns(extra)} the model does not know: ignored.")
     return frame, frame.reindex(columns=wanted)
+
+
+def as_when_fitted(model: Any, reading: Mapping[str, Any]) -> dict[str, Any]:
+    """How to read a table: as the options say, and else as when the model was fitted."""
+    known = model.reading_ or {}
+    dates, kinds = reading.get("dates") or {}, reading.get("kinds") or {}
+    now = {*dates, *kinds}  # A column that is declared now is not as it was declared then.
+    then = {
+        name: {c: v for c, v in known.get(name, {}).items() if c not in now}
+        for name in ("dates", "kinds")
+    }
+    return {
+        **reading,
+        "missing_values": also_missing(model, reading.get("missing_values") or ()),
+        "decimal": reading.get("decimal") or known.get("decimal"),
+        "dates": then["dates"] | dates,
+        "kinds": then["kinds"] | kinds,
+    }
+
+
+def _remembered_columns(model: Any) -> set[str]:
+    """Columns that options of fitting named, which a new table may lack."""
+    known = model.reading_ or {}
+    return {*known.get("dates", {}), *known.get("kinds", {})}
 
 
 def also_missing(model: Any, said: Sequence[str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 
 from promissing.cli._common import (
     NAMED,
+    TAKEN_FOR_CATEGORY,
     clear_errors,
     json_option,
     problem_options,
@@ -21,6 +23,7 @@ from promissing.cli._common import (
     table_options,
     terminal,
 )
+from promissing.cli._words import in_shell_words
 
 if TYPE_CHECKING:
     from promissing.comparison import Comparison
@@ -93,7 +96,8 @@ def compare(
         if out is not None:
             _write(found, Path(out))
         for note in found.notes:
-            say(note)
+            if not re.search(TAKEN_FOR_CATEGORY, note):  # Said when the table was read.
+                say(in_shell_words(note))
         if as_json:
             show_json(found.to_dict())
         else:
@@ -110,7 +114,8 @@ def _show(found: Comparison) -> None:
     console = terminal()
     console.print(table_of(found.to_dict()["table"], found.metric, title))
     for name, reason in found.skipped.items():
-        console.print(shown(f"{name} was left out: {reason.rstrip('.')}."))
+        reason = in_shell_words(reason).rstrip(".")
+        console.print(shown(f"{name} was left out: {reason}."))
     console.print(found.recommendation)
 
 

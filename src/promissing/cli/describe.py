@@ -9,8 +9,10 @@ import click
 
 from promissing.cli._common import (
     clear_errors,
+    declared_kinds,
     json_option,
     progress,
+    read_frame,
     say,
     show_json,
     shown,
@@ -18,6 +20,7 @@ from promissing.cli._common import (
     terminal,
 )
 from promissing.cli._drawing import bar, new_table, percent
+from promissing.cli._words import in_shell_words, joined
 
 __all__ = ["describe"]
 
@@ -44,14 +47,15 @@ def describe(file: str, target: str | None, most: int, as_json: bool, **reading:
     with clear_errors():
         with progress(f"Reading {file}") as step:
             from promissing import description
-            from promissing.files import read_table
             from promissing.problem import nearest
 
-            frame = read_table(file, **reading)
+            frame = read_frame(file, **reading)
             if target is not None and target not in frame.columns:
                 raise ValueError(f"There is no column {target!r}.{nearest(target, frame.columns)}")
             step(text="Looking at it")
-            found = description.describe(frame, target=target)
+            settled = {*declared_kinds(reading), reading["identifier"]}
+            found = description.describe(frame, target=target, settled=settled)
+            found["notes"] = list(map(in_shell_words, found["notes"]))
         if as_json:
             show_json(found)
             return
@@ -75,8 +79,7 @@ def _show(found: dict[str, Any], most: int) -> None:
     if suspects is not None:
         console.print(suspects)
         every = [str(one["value"]) for line in found["by_column"] for one in line["suspects"]]
-        # A value with a comma in it cannot be said so.
-        said = ",".join(dict.fromkeys(value for value in every if "," not in value))
+        said = joined(dict.fromkeys(every))
         say(f"If these stand for missing, say so: --missing-values {shlex.quote(said)}")
     for note in found["notes"]:
         say(note)

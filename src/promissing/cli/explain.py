@@ -93,12 +93,15 @@ def explain(
             fitted = read_model(model)
             by = _groups(fitted, groups)
             label = _positive(fitted, positive)
-            _, X = read_rows(fitted, file, strict=strict, **reading)
+            named = reading["identifier"] or (fitted.reading_ or {}).get("id")
+            frame, X = read_rows(fitted, file, strict=strict, **reading)
             few = kind != "importance" and out is None and not as_json
             X = _chosen(X, rows, few)
             step(text="Asking the model")
             result = _ask(kind, fitted, X, by, label, seed)
             table = _table(kind, result)
+            if named in frame.columns and "row" in table and named not in table:
+                table.insert(0, named, frame[named].to_numpy()[table["row"]])
             if out is not None:
                 _write(table, kind, out)
             if plot is not None:

@@ -106,6 +106,8 @@ def fit(
         model.fit(X.iloc[train], y.iloc[train], **more)
         model.set_params(verbose=False)
         model.missing_values_ = given["missing_values"]
+        model.target_name_ = problem.target
+        model.reading_ = _reading(given)
         told = _tell(problem, model, train, held)
         model.save(out)
         if as_json:
@@ -113,6 +115,12 @@ def fit(
             return
         _show(told)
         say(f"Written to {out}.")
+
+
+def _reading(given: dict[str, Any]) -> dict[str, Any]:
+    """The options that tables to predict are to be read with too."""
+    told = {name: given[name] for name in ("decimal", "dates", "kinds") if given[name]}
+    return told | ({"id": given["identifier"]} if given["identifier"] else {})
 
 
 def _split(problem: Problem, share: float, seed: int) -> tuple[Any, Any]:

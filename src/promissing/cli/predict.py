@@ -70,6 +70,9 @@ def predict(
             _check_thresholds(fitted, unsure_below, max_spread)
             step(text=f"Reading {file}")
             frame, X = read_rows(fitted, file, strict=strict, keep=keep, **reading)
+            known: str = reading["identifier"] or (fitted.reading_ or {}).get("id", "")
+            if known in frame.columns and known not in keep:
+                keep = (known, *keep)
             step(text="Predicting")
             least = _least_known(fitted.min_known if min_known is None else min_known, max_spread)
             fitted.set_params(min_known=0.0)  # Such rows are marked, not refused.

@@ -86,15 +86,15 @@ def report(
         if json_out is not None:
             check_target(json_out, (".json",))
         if compare:
-            from promissing.strategies import check
+            from promissing.strategies import known
 
-            check(compare)
+            known(compare)  # One that is not installed is left out, as by `promissing compare`.
         fitted = None
         if model is not None:
-            from promissing.cli._models import also_missing, read_model
+            from promissing.cli._models import as_when_fitted, read_model
 
             fitted = read_model(model)
-            given |= {"missing_values": also_missing(fitted, given["missing_values"])}
+            given = as_when_fitted(fitted, given)
         frame, problem = read_whole(file, **given)
         with progress("Report", 1) as step:
             from promissing.report import STRATEGIES, gather, render
@@ -142,6 +142,8 @@ def _command() -> str:
         elif isinstance(value, bool):
             words.append(parameter.opts[0])
         else:
+            if isinstance(value, dict):
+                value = tuple(k if v is None else f"{k}={v}" for k, v in value.items())
             text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
             words += [parameter.opts[0], shlex.quote(text)]
     return " ".join(words)

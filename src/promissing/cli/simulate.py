@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from promissing.cli._common import NAMED, clear_errors, progress, say, table_options
+from promissing.cli._common import (
+    NAMED,
+    clear_errors,
+    progress,
+    read_frame,
+    say,
+    table_options,
+)
 
 __all__ = ["simulate"]
 
@@ -66,6 +73,8 @@ def simulate(
             if modalities_out is not None:
                 check_target(modalities_out, (".toml",))
             frame, target, groups = _table(file, cohort, xor, seed, reading)
+            identifier = reading["identifier"]
+            keep = (*keep, identifier) if identifier is not None else keep
             keep = (*keep, target) if target is not None else keep
             frame, lost = _lose(frame, mechanism, ratio, columns, drivers, keep, seed or 0)
             write_table(frame, out)
@@ -84,10 +93,9 @@ def _table(
     import pandas as pd
 
     from promissing import datasets
-    from promissing.files import read_table
 
     if file is not None:
-        return read_table(file, **reading), None, {}
+        return read_frame(file, **reading), None, {}
     if xor is not None:
         X, y = datasets.make_xor(xor, random_state=seed or 0)
         return pd.DataFrame(X, columns=["x1", "x2"]).assign(label=y), "label", {}
