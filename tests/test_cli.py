@@ -563,6 +563,11 @@ def test_text_where_a_number_was_is_named(place):
         *("predict", place / "classes.safetensors", "-"), input="age,marker\nold,1\n50,2\n"
     )
     assert "Column 'age' must hold numbers, and holds 'old'" in line
+    rows = 'age,marker\n"50,5",1\n"41,25",2\n'
+    result = run("predict", place / "classes.safetensors", "-", input=rows, code=2)
+    assert "'age' is text that reads as numbers with decimal commas" in result.stderr
+    assert "If so, pass --decimal ','." in result.stderr
+    run("predict", place / "classes.safetensors", "-", "--decimal", ",", input=rows)
 
 
 def test_what_fails_is_told_from_what_is_wrong():

@@ -128,6 +128,15 @@ def test_declared_kinds_of_parquet(tmp_path):
     assert found["cost"].tolist() == [5, 6]
 
 
+def test_decimal_commas_in_parquet(tmp_path):
+    pd.DataFrame({"a": ["1,5", None, "2"], "b": ["x", "1,5", "y"]}).to_parquet(
+        tmp_path / "t.parquet"
+    )
+    frame = read_table(tmp_path / "t.parquet", decimal=",")
+    np.testing.assert_array_equal(frame["a"], [1.5, np.nan, 2])
+    assert frame["b"].tolist() == ["x", "1,5", "y"]
+
+
 def test_cells_that_are_not_of_the_declared_kind_are_named(write):
     path = write("a,b\n$5,x\n-,y\n")
     with pytest.raises(FileError, match=r"'a' must hold numbers, and holds '-' \(1 of 2 cells .*"):

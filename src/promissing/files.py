@@ -139,6 +139,8 @@ def read_table(
         raise FileError(f"{name} is empty: it has a header and no rows.")
     refuse_doubles(name, list(frame.columns))
     frame = _without(frame, missing_values)
+    if kind != "csv" and decimal is not None:
+        _read_text_numbers(frame, decimal, {*text, *declared})
     for column, (wanted, form) in declared.items():
         if column in frame.columns:
             frame[column] = _as_kind(frame[column], column, wanted, form, decimal)
@@ -198,6 +200,24 @@ def _as_kind(
             f"`missing_values={odd}`."
         )
     return values
+
+
+def _read_text_numbers(frame: pd.DataFrame, decimal: str, text: Collection[str]) -> None:
+    """Read the columns of text in which every cell is a number with a sign, in place."""
+    import pyarrow as pa
+
+    for name in frame.columns:
+        column = frame[name]
+        if name in text or column.dtype.kind != "O":
+            continue
+        if not all(isinstance(cell, str) for cell in column.dropna()):
+            continue
+        cells = pa.array(column, pa.string(), from_pandas=True)
+        found = _written.signs(cells)
+        signed = found.comma + found.point + found.either_comma + found.either_point
+        if signed and found.numbers == found.cells:
+            values = _written.read_numbers(cells, found.decimal or decimal)
+            frame[name] = values.to_numpy(zero_copy_only=False)
 
 
 def _numbers(texts: pd.Series, name: str, decimal: str | None) -> pd.Series:

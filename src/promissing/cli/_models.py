@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from promissing.cli._common import read_frame, say
+from promissing.cli._words import in_shell_words
 
 __all__ = ["also_missing", "as_when_fitted", "read_model", "read_rows"]
 
@@ -39,6 +40,8 @@ def read_rows(
     columns are ignored. Both are said on standard error. The identifier and those to `keep` are
     read as written.
     """
+    from promissing.description import reads_as
+
     lenient = _remembered_columns(model)
     reading = as_when_fitted(model, reading)
     names = getattr(model, "feature_names_in_", None)
@@ -68,6 +71,12 @@ def read_rows(
         say(f"Column {model.target_name_!r} is the target of the model: it is not used.")
     if extra:
         say(f"{file} has {_columns(extra)} the model does not know: ignored.")
+    for name, kind in zip(wanted, model.encoder_.kinds_, strict=True):
+        # Refused later: say before what the text looks like.
+        if kind in ("number", "date") and name in frame.columns:
+            note = reads_as(frame[name])
+            if note is not None:
+                say(in_shell_words(note))
     return frame, frame.reindex(columns=wanted)
 
 
