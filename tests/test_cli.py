@@ -188,10 +188,13 @@ def test_a_model_remembers_its_target_its_identifier_and_how_its_file_was_read(t
         assert "Column 'crp' has decimal commas and decimal points" in told
         assert "`" not in told
         options = ["--missing-values", ".", "--kinds", "cost=number", "--dates", "seen"]
+        options += ["--positive", "a"]
         assert "reads as" not in run(*call, *options).stderr
         model = promissing.load(out)
         assert model.encoder_.kinds_ == ["number", "number", "date"]
         assert model.target_name_ == "y"
+        why = run("explain", out, tmp_path / "t.csv", "--rows", 0).stdout
+        assert "the probability of a is" in " ".join(why.split())
         result = run("predict", out, tmp_path / "t.csv")
         explained = run("explain", out, tmp_path / "t.csv", "--rows", "2", "--out", "-").stdout
     made = pd.read_csv(pd.io.common.StringIO(result.stdout), dtype={"case": str})

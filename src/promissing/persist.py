@@ -93,6 +93,8 @@ _FACTS = {
     "n_iter_": int,
     "n_outputs_": int,
     "modalities_": dict[str, list[int]],
+    "target_name_": str | None,
+    "reading_": dict[str, Any] | None,
 }
 # The dtypes of tensors in the header of a file.
 _DTYPES = ("BOOL", "I32", "I64", "F32", "F64")

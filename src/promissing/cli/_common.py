@@ -149,6 +149,11 @@ _PROBLEM = (
         help="Which columns belong together: [modalities] name = ['column', ...]",
     ),
     click.option("--drop", type=NAMED, default=(), help="Columns to leave out."),
+    click.option(
+        "--positive",
+        metavar="CLASS",
+        help="The positive one of two classes [the second in sorted order].",
+    ),
 )
 
 

@@ -55,7 +55,7 @@ _MEANS = {
 @click.option(
     "--positive",
     metavar="CLASS",
-    help="Of two classes the one whose probability is explained [the second in sorted order].",
+    help="Explain the probability of this one of two classes [as fitted, else the second].",
 )
 @click.option("--out", type=click.Path(allow_dash=True), help="A table, or .json, of all of it.")
 @click.option("--plot", type=click.Path(), help="A picture of what-if: .png, .svg or .pdf.")
@@ -92,7 +92,7 @@ def explain(
             _check_outputs(out, plot, kind, check_target)
             fitted = read_model(model)
             by = _groups(fitted, groups)
-            label = _positive(fitted, positive)
+            label = _positive(fitted, positive or (fitted.reading_ or {}).get("positive"))
             named = reading["identifier"] or (fitted.reading_ or {}).get("id")
             frame, X = read_rows(fitted, file, strict=strict, **reading)
             few = kind != "importance" and out is None and not as_json

@@ -118,8 +118,9 @@ def fit(
 
 
 def _reading(given: dict[str, Any]) -> dict[str, Any]:
-    """The options that tables to predict are to be read with too."""
-    told = {name: given[name] for name in ("decimal", "dates", "kinds") if given[name]}
+    """The options that hold for tables to predict and explain too."""
+    remembered = ("decimal", "dates", "kinds", "positive")
+    told = {name: given[name] for name in remembered if given[name]}
     return told | ({"id": given["identifier"]} if given["identifier"] else {})
 
 

@@ -29,11 +29,6 @@ __all__ = ["report"]
 @problem_options
 @click.option("--model", type=click.Path(), help="A .safetensors file to explain [none: trained].")
 @click.option("--held-out", is_flag=True, help="FILE is new to the model: score it as it is.")
-@click.option(
-    "--positive",
-    metavar="CLASS",
-    help="The positive one of two classes [the second in sorted order].",
-)
 @click.option("--json-out", type=click.Path(), help="What the page says, as a .json file.")
 @click.option("--compare", type=NAMED, help="Strategies to compare [quick ones of every family].")
 @click.option("--no-compare", is_flag=True, help="Leave the comparison of strategies out.")
@@ -58,7 +53,6 @@ def report(
     out: str,
     model: str | None,
     held_out: bool,
-    positive: str | None,
     json_out: str | None,
     compare: tuple[str, ...] | None,
     no_compare: bool,
@@ -95,6 +89,7 @@ def report(
 
             fitted = read_model(model)
             given = as_when_fitted(fitted, given)
+            given["positive"] = given["positive"] or (fitted.reading_ or {}).get("positive")
         frame, problem = read_whole(file, **given)
         with progress("Report", 1) as step:
             from promissing.report import STRATEGIES, gather, render
@@ -105,7 +100,6 @@ def report(
                 source="standard input" if file == "-" else Path(file).name,
                 model=fitted,
                 held_out=held_out,
-                positive=positive,
                 strategies=None if no_compare else compare or STRATEGIES,
                 folds=folds,
                 rows=rows,

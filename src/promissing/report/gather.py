@@ -97,7 +97,7 @@ def gather(
         problem,
         model=model,
         held_out=held_out,
-        positive=getattr(problem, "positive", None) if positive is None else positive,
+        positive=problem.positive if positive is None else positive,
         folds=folds,
         max_rows=max_rows,
         settings=settings,
