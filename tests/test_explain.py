@@ -956,7 +956,9 @@ def test_bad_arguments(call, message):
 def test_a_model_of_ours_warns_once_of_gaps_it_never_learnt():
     x = numbers(40)
     model = regressor((4,), max_iter=2, random_state=0).fit(x, x[:, 0])
-    with pytest.warns(UserWarning, match="Columns '0', '1', '2', '3' had no gap in") as caught:
+    with pytest.warns(
+        UserWarning, match="Columns '0', '1', '2', '3' had no missing values"
+    ) as caught:
         result = what_if(model, x[:4])
     assert len(caught) == 1
     assert_allclose(result.prediction, model.predict(x[:4]))

@@ -205,7 +205,7 @@ def test_the_positive_class_is_chosen_and_named():
     assert "AUC for \u201cdisease\u201d" in page
     for target, message in (("crp", "'crp' holds numbers"), ("ward", "'ward' has 3 classes")):
         with pytest.raises(ValueError, match=f"`positive` names one of two classes, .*{message}"):
-            gather(pose(frame, target), positive="x", **asked)
+            gather(pose(frame, target, kinds={"crp": "number"}), positive="x", **asked)
     with pytest.raises(ValueError, match=r"`positive` must be one of .*'relapse'.*Received: 'flu'"):
         gather(pose(frame, "relapse"), positive="flu", **asked)
 

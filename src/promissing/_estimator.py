@@ -129,8 +129,8 @@ class NanEstimator(Fitting, BaseEstimator):
             if names:
                 self._warned.update(names)
                 warn(
-                    f"{listed(names)} had no missing values in training and has some now. The "
-                    "model has not learned what they mean. Train with `augment` to teach it."
+                    f"{listed(names)} had no missing values in training. The model has not learned "
+                    "what a missing value means there. Train with `augment` to teach it."
                 )
 
     def _too_poor(self, known: Array) -> Array:
