@@ -20,6 +20,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from promissing import _gan, gain
+from promissing._engine import programs
 from promissing._engine.tools import Uniform
 from promissing.gain import GAINImputer
 
@@ -340,11 +341,11 @@ def test_both_networks_start_as_pinned():
 def test_a_batch_has_no_row_twice_and_every_row_has_its_turn(monkeypatch):
     seen = []
 
-    def note(network, table, rows, steps, key, settings, state):
+    def note(table, rows, steps, key, settings, state):
         seen.append((np.asarray(rows), np.asarray(steps)))
         return state, 0.0
 
-    monkeypatch.setattr(_gan, "_make_steps", note)
+    monkeypatch.setattr(_gan, "program", lambda *args: note)
     GAINImputer(n_steps=250, batch_size=32, random_state=0).fit(X)
     assert [steps.tolist() for _, steps in seen] == [[0, 100, 32], [100, 100, 32], [200, 50, 32]]
     rows = np.concatenate([rows for rows, _ in seen])
@@ -366,12 +367,10 @@ def test_the_settings_of_the_protocol_are_the_defaults():
 
 
 def test_another_number_of_rows_or_steps_runs_the_same_program():
-    before = _gan._make_steps._cache_size()
-    sizes = set()
+    before = programs._program.cache_info().misses
     for n, n_steps, rate in [(399, 3, 1e-3), (398, 250, 1e-2), (390, 1, 1e-3)]:
         GAINImputer(n_steps=n_steps, learning_rate=rate, random_state=0).fit(X[:n])
-        sizes.add(_gan._make_steps._cache_size())
-    assert max(sizes) <= before + 1
+    assert programs._program.cache_info().misses <= before + 1
 
 
 class Impatient:
@@ -405,7 +404,7 @@ def test_interrupt_before_anything_was_learnt_is_passed_on(monkeypatch):
         raise KeyboardInterrupt
 
     imputer = GAINImputer(n_steps=5, random_state=0).fit(X)
-    monkeypatch.setattr(_gan, "_make_steps", interrupt)
+    monkeypatch.setattr(_gan, "program", interrupt)
     with pytest.raises(KeyboardInterrupt):
         imputer.fit(X[:, :3])
     with pytest.raises(ValueError, match="not fitted yet"):  # And not half of each fit.

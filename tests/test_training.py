@@ -1,16 +1,20 @@
+import gc
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from jax.extend import backend
 from scipy.special import logsumexp
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from promissing._engine import batches as engine_batches
 from promissing._engine import epoch as engine_epoch
 from promissing._engine import lanes as engine_lanes
+from promissing._engine import programs as engine_programs
 from promissing._networks import evaluate, stack
 from promissing._networks.losses import row_loss
 from promissing._networks.mlp import ACTIVATIONS, MLP
@@ -382,14 +386,19 @@ def test_what_holds_others_to_fewer_threads_holds_us(where, cores, said, usable,
 
 def test_what_goes_wrong_on_one_core_is_told(monkeypatch):
     monkeypatch.setattr(engine_lanes, "usable_cores", lambda: 2)
-    real = engine_epoch.run_epoch
+    real = engine_lanes.program
 
-    def fail(*args):
-        if 4 in args[3].number:  # The first of the second half.
-            raise MemoryError("too much")
-        return real(*args)
+    def failing(*args):
+        run_epoch = real(*args)
 
-    monkeypatch.setattr(engine_epoch, "run_epoch", fail)
+        def fail(*args):
+            if 4 in args[1].number:  # The first of the second half.
+                raise MemoryError("too much")
+            return run_epoch(*args)
+
+        return fail
+
+    monkeypatch.setattr(engine_lanes, "program", failing)
     with pytest.raises(MemoryError, match="too much"):
         run(**crowd((600,), 8))
 
@@ -554,7 +563,7 @@ def test_interrupt_before_anything_was_learned_is_passed_on(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine_epoch, "run_epoch", interrupt)
+    monkeypatch.setattr(engine_lanes, "program", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run(MLP(4, 1, "log", (3,)), *table())
 
@@ -613,6 +622,32 @@ def test_numbers_are_arguments_and_compile_nothing(monkeypatch):
             beta_1=0.9 - 0.1 * i, dropout=0.1 + 0.1 * i, augment=0.2 + 0.1 * i, max_epochs=1 + i,
         )  # fmt: skip
     assert len(TRACED) == 1
+
+
+def test_the_programs_used_last_are_kept(monkeypatch):
+    two = lru_cache(maxsize=2)(engine_programs._program.__wrapped__)
+    monkeypatch.setattr(engine_programs, "_program", two)
+    X, y = table()
+
+    def fit(n_units):
+        return run(MLP(4, 1, "log", (n_units,)), X, y, max_epochs=2)
+
+    def alive():
+        gc.collect()
+        return len(backend.get_backend().live_executables())
+
+    first = fit(1), fit(2)
+    before = alive()
+    fit(1)
+    assert two.cache_info().misses == 2
+    fit(3)  # Replaces 2, which was not used for longer.
+    assert two.cache_info().misses == 3
+    assert alive() == before
+    fit(1)
+    assert two.cache_info().misses == 3
+    assert difference(fit(2).params, first[1].params) == 0
+    assert two.cache_info().misses == 4
+    assert alive() == before
 
 
 def test_a_long_table_is_not_copied_and_a_short_one_padded():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +17,7 @@ import optax
 from jax import lax
 
 from promissing._engine.batches import stacked
+from promissing._engine.programs import program
 from promissing._engine.tools import Uniform
 
 __all__ = ["Call", "Layers", "Trained", "train"]
@@ -99,7 +99,8 @@ def train(
         while done < n_steps:
             count = min(STEPS, n_steps - done)
             steps = np.array([done, count, size], np.int32)
-            reached, loss = _make_steps(network, table, rows, steps, key, settings, state)
+            args = (table, rows, steps, key, settings, state)
+            reached, loss = program(_make_steps, (network,), *args)(*args)
             if done + count < n_steps:
                 rows = deal()  # While the device is at work.
             mean_loss = float(loss) / count
@@ -127,7 +128,6 @@ def _start(rng: np.random.Generator, p: int) -> Layers:
     return layers
 
 
-@partial(jax.jit, static_argnames="network")
 def _make_steps(
     network: Callable[..., Any],
     table: jax.Array,
@@ -138,6 +138,8 @@ def _make_steps(
     state: _State,
 ) -> tuple[_State, jax.Array]:
     """Make some steps on the batches `rows`, and sum the losses of the generator.
+
+    To be compiled for a network.
 
     `steps` are the number of the first one, how many there are, and the rows in a batch.
     """

@@ -142,7 +142,6 @@ def make_solver(plan: Plan, hyper: dict[str, Any], rate: Any, rates: Any = None)
     return optax.chain(*parts, optax.scale_by_learning_rate(rate))
 
 
-@partial(jax.jit, static_argnames=("network", "plan"))
 def run_epoch(
     network: Network,
     plan: Plan,
@@ -153,7 +152,7 @@ def run_epoch(
     n_chunks: jax.Array,
     clock: jax.Array,
 ) -> tuple[State, jax.Array]:
-    """Train some replicas for one epoch.
+    """Train some replicas for one epoch; to be compiled for a network and a plan.
 
     `order` names them: in its first `n_chunks` times `plan.width` places are their places in
     `replicas` and `state`, of which there are R, and R in those to be left empty. `clock` is the

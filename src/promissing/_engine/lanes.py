@@ -19,7 +19,7 @@ from joblib import cpu_count
 
 from promissing._engine import epoch
 from promissing._engine.epoch import Plan, Replicas, State, Table
-from promissing._memory import give_back
+from promissing._engine.programs import Program, program
 from promissing._networks import Network
 
 __all__ = ["Lanes", "usable_cores"]
@@ -40,7 +40,8 @@ def usable_cores() -> int:
 class Lanes:
     """The cores, to train chunks of replicas on.
 
-    What is in one chunk, and so every number, is the same for any number of cores.
+    What is in one chunk, and so every number, is the same for any number of cores. One object
+    serves one training: the program of a plan is looked up once.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class Lanes:
     def __init__(self, cores: int | None = None) -> None:
         self.cores = usable_cores() if cores is None else cores
         self.pool = ThreadPoolExecutor(self.cores)  # Starts its threads when they have work.
-        self.compiled: set[Plan] = set()
+        self.programs: dict[Plan, Program] = {}
 
     def __enter__(self) -> Lanes:
         return self
@@ -80,7 +81,10 @@ class Lanes:
             order = np.full(size + plan.width, size, np.int32)
             order[: which.size] = which
             n_chunks = np.int32(-(-which.size // plan.width))
-            return epoch.run_epoch(network, plan, table, replicas, state, order, n_chunks, clock)
+            args = (table, replicas, state, order, n_chunks, clock)
+            if plan not in self.programs:
+                self.programs[plan] = program(epoch.run_epoch, (network, plan), *args)
+            return self.programs[plan](*args)
 
         # What any lane has place for, as long as the width is the same: one program for all.
         size = plan.width * _ceil(_ceil(n_replicas, plan.width), self.cores)
@@ -98,10 +102,8 @@ class Lanes:
                 reached, losses = train(its, now, np.arange(mine.size))
                 return jax.tree.map(np.asarray, reached), np.asarray(losses)
 
-        if plan not in self.compiled:
+        if plan not in self.programs:
             train_and_wait(ids[:0])  # Or every lane would compile.
-            self.compiled.add(plan)
-            give_back()
         lanes = _deal(ids, plan.width, self.cores)
         begun = [self.pool.submit(train_and_wait, mine) for mine in lanes]
 
