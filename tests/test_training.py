@@ -1,4 +1,5 @@
 import gc
+import multiprocessing
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -911,3 +912,59 @@ def test_memory_is_given_back_where_there_is_a_way(monkeypatch):
     assert asked == [0]
     del library.malloc_trim
     _memory.give_back()
+
+
+# ------------------------------------------------------------------------------------- processes
+
+FORKS = """
+import multiprocessing, sys, warnings
+warnings.simplefilter("ignore")  # JAX warns about every fork.
+import numpy as np
+import promissing
+
+y = np.arange(20.0)
+X = np.column_stack([np.where(y % 5, y, np.nan), y])
+
+def fit():
+    settings = {**promissing.mlp.PLAIN, "max_iter": 2, "random_state": 0}
+    return promissing.NanMLPRegressor(**settings).fit(X, y)
+
+def impute():
+    return promissing.GAINImputer(n_steps=3).fit_transform(X)
+
+def child(method, function, *args):
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        return pool.apply_async(function, args).get(timeout=120)
+
+def refused(function):
+    try:
+        child("fork", function)
+    except RuntimeError as error:
+        return "'spawn'" in str(error) and "'loky'" in str(error)
+
+if __name__ == "__main__":
+    model = child("fork", fit)  # The parent has only imported the package,
+    expected = model.predict(X)  # and then predicted.
+    print("jax" not in sys.modules)
+    print((child("fork", fit).predict(X) == expected).all())
+    import jax
+    print((child("fork", fit).predict(X) == expected).all())
+    jax.device_put(0.0)
+    print(refused(fit))
+    print((fit().predict(X) == expected).all())  # The parent itself may train.
+    print(refused(fit), refused(impute))
+    print((child("fork", model.predict, X) == expected).all())
+    print((child("spawn", fit).predict(X) == expected).all())
+"""
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no forks")
+def test_training_in_a_fork_of_a_process_that_used_jax_is_refused(tmp_path, monkeypatch):
+    """The other children train, and all of them predict."""
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    script = tmp_path / "forks.py"
+    script.write_text(FORKS)
+    out = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert out.stdout.split() == ["True"] * 9, out.stderr

@@ -2,8 +2,7 @@
 
 Estimators: `NanMLPClassifier`, `NanMLPRegressor`, and `NanFusionClassifier`, `NanFusionRegressor`
 for tables of several modalities. Layers: `promissing.keras`, `promissing.torch`,
-`promissing.jax`. Importing this package imports none of them, nor anything else: names are loaded
-on first use.
+`promissing.jax`. Importing this package imports no other library: names are loaded on first use.
 """
 
 from importlib import import_module
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from promissing.persist import load as load
     from promissing.pruner import Pruner as Pruner
     from promissing.tables import TableEncoder as TableEncoder
+
+import_module("promissing._engine.processes")  # Notices forks from now on.
 
 __version__ = "0.1.0"
 

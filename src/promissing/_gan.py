@@ -17,6 +17,7 @@ import optax
 from jax import lax
 
 from promissing._engine.batches import stacked
+from promissing._engine.processes import claim_jax
 from promissing._engine.programs import program
 from promissing._engine.tools import Uniform
 
@@ -70,6 +71,7 @@ def train(
     The other parameters are those of `GAINImputer`. Ctrl-C returns what was reached so far, with a
     warning.
     """
+    claim_jax()
     n, p = x.shape
     size = min(batch_size, n)
     # Tables shorter than a batch share programs too: what is left over weighs nothing.

@@ -19,6 +19,7 @@ from promissing._engine import epoch, packing
 from promissing._engine.batches import Batches, bucket, stacked
 from promissing._engine.epoch import Plan, Replicas, State, Table
 from promissing._engine.lanes import Lanes
+from promissing._engine.processes import claim_jax
 from promissing._engine.watch import Watch
 from promissing._networks import Network, Params
 from promissing._parameters import LAWS, RATES, SOLVERS
@@ -192,7 +193,13 @@ def train(
     -------
     Trained
         Ctrl-C returns what was reached so far, with a warning.
+
+    Raises
+    ------
+    RuntimeError
+        In a process that was forked from one that had used JAX.
     """
+    claim_jax()
     n_replicas = _check(data, params, rngs, solver=solver, schedule=schedule, augment_by=augment_by)
     numbers = {
         "learning_rate": learning_rate,
