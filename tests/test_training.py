@@ -651,6 +651,17 @@ def test_the_programs_used_last_are_kept(monkeypatch):
     assert alive() == before
 
 
+def test_what_jax_traced_is_forgotten_from_time_to_time(monkeypatch):
+    cleared = []
+    fresh = lru_cache(maxsize=2)(engine_programs._program.__wrapped__)
+    monkeypatch.setattr(engine_programs, "_program", fresh)
+    monkeypatch.setattr(engine_programs, "CLEARED", 3)
+    monkeypatch.setattr(engine_programs.jax, "clear_caches", lambda: cleared.append(True))
+    for i in [0, *range(7), 6]:
+        engine_programs.program(engine_epoch.run_epoch, (i,), np.zeros(2))
+    assert len(cleared) == 2
+
+
 def test_a_long_table_is_not_copied_and_a_short_one_padded():
     n = engine_batches.LONG + 1
     long = np.zeros((n, 2), np.float32)
