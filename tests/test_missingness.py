@@ -11,7 +11,9 @@ import sys
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+import spellings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -368,6 +370,74 @@ def test_a_seed_gives_frames_and_arrays_the_same_mask(mechanism):
     assert_array_equal(mechanism(frame, **how).isna(), mask)
     assert_array_equal(mechanism.mask(frame, ratio=0.4, rng=np.random.default_rng(3)), mask)
     assert not np.array_equal(mechanism.mask(frame, ratio=0.4, rng=4), mask)
+
+
+@few
+@given(
+    spellings.columns(st.sampled_from(spellings.TEXTS)).map(
+        lambda cells: (cells, [*spellings.spell_text(cells)])
+    )
+    | (
+        spellings.columns(spellings.WHOLE)
+        | spellings.columns(spellings.FLOATS)
+        | spellings.columns(spellings.TINY)
+    ).map(
+        lambda cells: (
+            cells,
+            [*spellings.spell_numbers(cells), *spellings.spell_categories(cells)],
+        )
+    ),
+    st.sampled_from(EVERY),
+    st.sampled_from([0, 1]),
+    ratios,
+    seeds,
+)
+def test_every_spelling_of_a_column_loses_the_same_values(spelled, mechanism, lost, ratio, seed):
+    cells, tables = spelled
+    extra = np.random.default_rng(seed).normal(size=len(cells)).tolist()
+    how = {"ratio": ratio, "columns": lost, "drivers": 1 - lost, "rng": seed}
+    expected = mechanism.mask(spellings.add_column(tables[0][1], extra), **how)
+    for name, table in tables[1:]:
+        mask = mechanism.mask(spellings.add_column(table, extra), **how)
+        assert_array_equal(mask, expected, name)
+
+
+@pytest.mark.parametrize("null", [False, True])
+def test_an_arrow_dictionary_keeps_its_gaps_and_loses_no_others(null):
+    """`Series.mask` of pandas 3.1 fills them with values."""
+    entries = ["a", "unused", "b", None][: 4 if null else 3]
+    codes = pa.array([0, 2, 3 if null else None, 0, 2], pa.int32())
+    array = pa.DictionaryArray.from_arrays(codes, pa.array(entries))
+    frame = pd.DataFrame({"c": pd.Series(pd.arrays.ArrowExtensionArray(array))})
+    out = remove(frame, np.array([[True], [False], [False], [False], [True]]))
+    assert out.dtypes.equals(frame.dtypes)
+    assert out["c"].array.__arrow_array__().to_pylist() == [None, "b", None, "a", None]
+    assert mcar.mask(frame, ratio=1, rng=0)[:, 0].tolist() == [True, True, False, True, True]
+
+
+def test_levels_that_do_not_occur_do_not_count():
+    cells = ["a", "c", "b", "c", "a", "b", "b"] * 9
+    levels = ["a", "x", "y", "b", "z", "c"]
+    text = pd.DataFrame({"c": cells})
+    ordered = pd.DataFrame({"c": pd.Categorical(cells, levels, ordered=True)})
+    expected = self_masking.mask(text, ratio=0.4, rng=0)
+    assert_array_equal(self_masking.mask(ordered, ratio=0.4, rng=0), expected)
+    enum = pl.DataFrame({"c": pl.Series(cells, dtype=pl.Enum(levels))})
+    assert_array_equal(self_masking.mask(enum, ratio=0.4, rng=0), expected)
+
+
+def test_text_that_reads_as_numbers_is_lost_as_those_numbers():
+    numbers = [1, 2, 10, 9, 100, 3]
+    plain, text = (pd.DataFrame({"x": [kind(v) for v in numbers]}) for kind in (float, str))
+    for mechanism in (mnar, self_masking):
+        for seed in range(5):
+            how = {"ratio": 0.5, "rng": seed}
+            assert_array_equal(mechanism.mask(text, **how), mechanism.mask(plain, **how))
+    default = pd.DataFrame({"x": pd.Categorical(text["x"], ordered=True)})  # Sorted as text.
+    assert_array_equal(mnar.mask(default, ratio=0.5, rng=0), mnar.mask(plain, ratio=0.5, rng=0))
+    order = ["100", "3", "9", "10", "2", "1"]  # An order of its own is kept.
+    ordered = pd.DataFrame({"x": pd.Categorical(text["x"], order, ordered=True)})
+    assert lost_values(ordered) == {frozenset(order[i : i + 3]) for i in range(4)}
 
 
 def masks_of_text():

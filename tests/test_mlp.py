@@ -473,11 +473,26 @@ def test_bad_input(call, message):
 
 
 @pytest.mark.parametrize(
-    "text", [np.array(list("ab" * 10)), pd.Series(list("ab" * 10)), ["a"] * 20]
+    "spell", [np.array, pd.Series, list, lambda y: pd.Series(y, dtype=object), pl.Series]
 )
-def test_a_regressor_refuses_text_for_a_target(text):
-    with pytest.raises(ValueError, match="`y` must hold numbers: could not convert .*'a'"):
-        regressor(max_iter=2).fit(X, text)
+@pytest.mark.parametrize("text", ["a", "3.5"])
+def test_a_regressor_refuses_text_for_a_target_as_for_a_number(spell, text):
+    with pytest.raises(ValueError, match=f"`y` must hold numbers, and holds the text '{text}'"):
+        regressor(max_iter=2).fit(X, spell([text] * len(X)))
+
+
+def test_a_category_never_seen_is_not_known_and_said_once():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0] * 5, "code": ["1", "2"] * 10})
+    model = classifier((4,), n_members=1, max_iter=2, random_state=0).fit(frame, [0, 1] * 10)
+    numbers = frame.assign(code=frame["code"].astype(float))
+    np.testing.assert_array_equal(model.predict_proba(numbers), model.predict_proba(frame))
+    np.testing.assert_array_equal(model.known_share(numbers), np.ones(20))
+    new = frame.assign(code=["3", "2"] * 10)
+    np.testing.assert_array_equal(model.known_share(new[:2]), [0.5, 1.0])
+    model.predict(new)  # Half of them is not most of them.
+    with pytest.warns(UserWarning, match="Column 'code': 10 of 11 values are .* such as '3'.*'1'"):
+        model.predict(pd.concat([new[::2], new[1:2]]))
+    model.predict(new[::2])
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():

@@ -95,6 +95,18 @@ def test_regression(name):
     assert np.isfinite(model.fit(X, y).predict(X)).all()
 
 
+@pytest.mark.parametrize("modalities", [None, {"body": ["whole", "age"], "place": ["city"]}])
+def test_gain_names_the_columns_it_warns_of(modalities):
+    X, y = frame()
+    network = {"max_iter": 2} if modalities else SMALL
+    model = strategies.make(
+        "gain", "classification", network=network, modalities=modalities, random_state=0
+    )
+    model.set_params(**{"imputer__n_steps" if modalities else "gainimputer__n_steps": 10}).fit(X, y)
+    with pytest.warns(UserWarning, match="with one now: column 'whole'"):
+        model.predict(X.assign(whole=np.nan))
+
+
 def test_gain_stands_in_its_pipeline():
     _, fill, model = strategies.make("gain", "classification", network=SMALL, random_state=3)
     assert type(fill).__name__ == "GAINImputer"

@@ -12,9 +12,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
+import spellings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -127,6 +129,45 @@ def test_a_constant_column_has_deviation_1(value):
 def test_neither_huge_nor_tiny_numbers_spoil_the_deviation(scale):
     out = TableEncoder().fit_transform(np.array([[1.0], [3.0]]) * scale)
     assert_allclose(out, [[-1], [1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-20, 1e-10, 1.0, 1e200])
+def test_moments_of_small_numbers_and_of_small_weights(scale):
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(3.0, 1.0, 50), rng.integers(1, 4, 50).astype(float)
+    expected = np.average(x, weights=weight), np.sqrt(np.cov(x, aweights=weight, ddof=0))
+    assert_allclose(_columns.moments(x, weight * scale), expected, rtol=1e-12)
+    assert _columns.moments(x, np.full(50, scale)) == _columns.moments(x, np.ones(50))
+    mean, deviation = _columns.moments(x * scale, weight)
+    assert_allclose([mean / scale, deviation / scale], expected, rtol=1e-12)
+    mean, deviation = _columns.moments((1 + 3e-7 * x) * scale, weight)
+    assert_allclose(mean / scale, 1 + 3e-7 * expected[0], rtol=1e-12)
+    assert_allclose(deviation / scale, 3e-7 * expected[1], rtol=1e-8)
+
+
+@few
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.sampled_from("abc"), st.integers(1, 3)),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from([5e-324, 1e-310, 0.1, 1e300]),
+    st.floats(1e-12, 1e12),
+    st.randoms(use_true_random=False),
+)
+def test_neither_the_order_of_rows_nor_the_unit_of_weights_matters(rows, unit, heavier, random):
+    def fit(rows, heavier=1.0):
+        frame = pd.DataFrame([(unit * x, c) for x, c, _ in rows], columns=["x", "c"])
+        encoder = TableEncoder(n_bins=3, fine_bins=5, max_categories=2)
+        return encoder.fit(frame, sample_weight=[heavier * 0.1 * w for *_, w in rows])
+
+    first, shuffled = fit(rows), fit(random.sample(rows, len(rows)))
+    assert first.categories_ == shuffled.categories_
+    assert_array_equal(first._maps, shuffled._maps)
+    other = fit(rows, heavier)
+    assert first.categories_ == other.categories_
+    assert_allclose(first._maps, other._maps, rtol=1e-12, atol=max(1e-12 * unit, 5e-324))
 
 
 @pytest.mark.parametrize("kind", [None, "number", "boolean", "category", "date"])
@@ -344,7 +385,9 @@ def test_text_is_one_hot_and_missing_in_all_its_columns(dtype):
 
 def test_a_category_never_seen_is_zero_everywhere_which_is_not_missing():
     encoder = TableEncoder().fit(column(["a", "b"]))
-    assert_array_equal(encoder.transform(column(["z", None])), [[0, 0], [NAN, NAN]])
+    cells = column(["z", None, "a"])
+    assert_array_equal(encoder.transform(cells), [[0, 0], [NAN, NAN], [1, 0]])
+    assert_array_equal(encoder.read(cells), [[-1], [NAN], [0]])
 
 
 def test_a_category_never_seen_can_be_an_error_that_names_it():
@@ -389,12 +432,96 @@ def test_numbers_declared_as_a_category_match_whatever_their_type(dtype):
     expected = [[0, 1], [1, 0], [NAN, NAN]]
     assert_array_equal(encoder.transform(column([2.0, 1.0, NAN], float)), expected)
     assert_array_equal(encoder.transform(column([2, True, None])), expected)
-    assert_array_equal(encoder.transform(column(["2"])), [[0, 0]])
+    assert_array_equal(encoder.transform(column(["2"])), [[0, 1]])
 
 
 def test_numbers_and_text_in_one_column_are_a_category_that_keeps_types():
     encoder = TableEncoder().fit(column([1, "1", 2.5, "x", True]))
     assert encoder.categories_ == [[1, 2.5, "1", "x"]]
+
+
+@pytest.mark.parametrize(
+    ("training", "new", "places"),
+    [
+        (["1", "2"], [1.0, 2, NAN], [0, 1, NAN]),
+        (["1.0", "2.0"], [1, "2", np.int8(2)], [0, 1, 1]),
+        ([1, 2], ["1", "2.0", "x"], [0, 1, -1]),
+        ([1.5, 2], ["1.5", Decimal("1.5"), np.float32(1.5)], [0, 0, 0]),
+        ([0.1, 2], [np.float32(0.1), "0.1", "0.10"], [0, 0, -1]),
+        (["False", "True"], [True, False, "true", "TRUE", 1.0], [1, 0, 1, 1, 1]),
+        (["True", "yes", "1"], [True, 1, "True", "1"], [-1, -1, 1, 0]),
+        (["01", "2"], [1, "1", "01", 2.0], [-1, -1, 0, 1]),  # A code, and a number.
+        (["1", "1.0", "2"], [1, "1", "1.0", 2], [-1, 0, 1, 2]),  # Which of the two is not known.
+        ([1, "1", "x"], [1.0, "1", "1.0", "x"], [0, 1, -1, 2]),
+        (["a", "nan", "inf", "1e3"], [1000, np.nan, "a", "nan"], [-1, NAN, 1, 3]),
+    ],
+)
+def test_categories_match_across_representations_where_only_one_is_meant(training, new, places):
+    encoder = TableEncoder(kinds={"c": "category"}).fit(column(training))
+    assert_array_equal(encoder.read(column(new))[:, 0], places)
+
+
+@pytest.mark.parametrize("spell", [int, float, str, lambda v: f"{v}.0"])
+def test_beyond_max_categories_numbers_match_text_and_text_matches_itself(spell):
+    training = column([str(v) for v in range(9) for _ in range(9 - v)])
+    encoder = TableEncoder(max_categories=4).fit(training)
+    assert encoder.categories_ == [["0", "1", "2"]]
+    places = encoder.read(column([spell(v) for v in (0, 2, 8)]))[:, 0]
+    assert_array_equal(places, [3, 3, 3] if spell(1) == "1.0" else [0, 2, 3])
+
+
+def test_most_values_unseen_is_a_warning_with_column_value_categories_and_remedy():
+    encoder = TableEncoder().fit(column(["Ulm", "Bonn", "Kiel"]))
+    message = (
+        r"Column 'c': 2 of 3 values are categories never seen in training, such as 'ULM'.*"
+        r"Known categories are 'Bonn', 'Kiel', 'Ulm'\. Spell the values as in training, or fit"
+    )
+    for method in (encoder.transform, encoder.read, encoder.encode):
+        with pytest.warns(UserWarning, match=message):
+            method(column(["Ulm", None, "ULM", "BONN"]))
+        method(column(["Ulm", None, "ULM"]))  # One of two is not most of them.
+
+
+def test_names_of_output_columns_are_distinct():
+    frame = pd.DataFrame({"a": [1, "1", "b"], "a_b": [1.0, 2.0, 3.0]})
+    encoder = TableEncoder().fit(frame)
+    assert list(encoder.get_feature_names_out()) == ["a_1", "a_1_2", "a_b", "a_b_2"]
+
+
+def dictionary(codes, entries, **how):
+    array = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(entries), **how)
+    return pd.DataFrame({"c": pd.Series(pd.arrays.ArrowExtensionArray(array))})
+
+
+@pytest.mark.parametrize(
+    ("codes", "entries"),
+    [
+        ([1, None, 2, 1], ["unused", "b", "a"]),
+        ([1, 3, 2, 1], ["unused", "b", "a", None]),
+        ([0, None, 2, 1], ["b", "b", "a"]),
+    ],
+)
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.Table.from_pandas])
+def test_entries_of_an_arrow_dictionary_count_where_they_occur(codes, entries, make):
+    text, table = column(["b", None, "a", "b"]), make(dictionary(codes, entries))
+    encoder = TableEncoder().fit(table)
+    assert encoder.categories_ == [["a", "b"]]
+    assert_array_equal(encoder.transform(table), TableEncoder().fit_transform(text))
+    strict = TableEncoder(unseen="error").fit(text)
+    assert_array_equal(strict.transform(table), encoder.transform(text))
+
+
+def test_chunks_of_an_arrow_dictionary_may_have_entries_of_their_own():
+    parts = [pa.array(["a", "b"]).dictionary_encode(), pa.array(["b", None]).dictionary_encode()]
+    array = pd.arrays.ArrowExtensionArray(pa.chunked_array(parts))
+    out = TableEncoder().fit_transform(pd.DataFrame({"c": array}))
+    assert_array_equal(out, [[1, 0], [0, 1], [0, 1], [NAN, NAN]])
+
+
+def test_nan_in_an_arrow_column_is_no_category():
+    array = pd.arrays.ArrowExtensionArray(pa.array([1.0, NAN, None, 2.5]))
+    encoder = TableEncoder(kinds={"c": "category"}).fit(pd.DataFrame({"c": array}))
+    assert encoder.categories_ == [[1, 2.5]]
 
 
 def test_intervals_and_periods_are_categories_by_their_text():
@@ -487,6 +614,30 @@ def test_text_declared_as_a_date_is_read_as_iso_8601():
     assert np.isnan(encoder.transform(column([NAN], float)))
 
 
+@pytest.mark.parametrize("dtype", [None, object, pl])
+def test_dates_and_durations_are_not_taken_for_each_other(dtype):
+    def table(cells):
+        return pl.DataFrame({"c": cells}) if dtype is pl else column(cells, dtype)
+
+    dates = table([dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 3)])
+    durations = table([dt.timedelta(1), dt.timedelta(3)])
+    encoder = TableEncoder().fit(dates)
+    with pytest.raises(ValueError, match="Column 'c' held dates in training and now holds durat"):
+        encoder.transform(durations)
+    encoder = TableEncoder().fit(durations)
+    with pytest.raises(ValueError, match="Column 'c' held durations in training and now holds da"):
+        encoder.transform(dates)
+    with pytest.raises(ValueError, match="Column 'c' held durations .* such as 2020-01-01"):
+        encoder.transform(column(["2020-01-01"]))
+    assert np.isnan(encoder.transform(column([None, None], "datetime64[ns]"))).all()
+    again = TableEncoder.from_state(*encoder.get_state())
+    with pytest.raises(ValueError, match="Column 'c' held durations in training"):
+        again.transform(dates)
+    meta, arrays = encoder.get_state()
+    del meta["durations"]  # As in files of before.
+    TableEncoder.from_state(meta, arrays).transform(dates)
+
+
 def test_dates_can_be_categories():
     encoder = TableEncoder(kinds={"c": "category"}).fit(column(DAYS, "datetime64[ns]"))
     assert_array_equal(encoder.transform(pl.DataFrame({"c": DAYS})), [[1, 0], [NAN, NAN], [0, 1]])
@@ -553,6 +704,38 @@ def test_a_frame_and_the_equal_array_and_list_give_equal_encodings(rows):
     array = np.array(rows, dtype=object)
     assert_array_equal(TableEncoder().fit_transform(array), expected)
     assert_array_equal(TableEncoder().fit_transform([list(row) for row in rows]), expected)
+
+
+@few
+@given(
+    spellings.columns(st.sampled_from(spellings.TEXTS)).map(spellings.spell_text)
+    | spellings.columns(spellings.WHOLE).map(spellings.spell_numbers)
+    | spellings.columns(spellings.FLOATS | spellings.TINY).map(spellings.spell_numbers),
+    st.integers(0, 4),
+    st.integers(1, 6),
+)
+def test_every_spelling_of_a_column_gives_the_same_encoding(spelled, n_bins, max_categories):
+    encoder = TableEncoder(n_bins=n_bins, max_categories=max_categories)
+    _, first = next(spelled)
+    reference = clone(encoder).fit(first)
+    expected = reference.encode(first, np.float64)
+    for name, table in spelled:
+        other = clone(encoder).fit(table)
+        assert other.categories_ == reference.categories_, name
+        assert_array_equal(other.encode(table, np.float64), expected, name)
+        assert_array_equal(reference._encode(_columns.open_table(table), np.float64), expected)
+
+
+@few
+@given(spellings.columns(spellings.WHOLE) | spellings.columns(spellings.FLOATS))
+def test_numbers_as_categories_match_in_every_spelling(cells):
+    tables = [*spellings.spell_categories(cells), *spellings.spell_numbers(cells)]
+    reference = TableEncoder(kinds={0: "category"}).fit(tables[0][1])
+    places = reference.read(tables[0][1])
+    assert not (places < 0).any()
+    for name, table in tables[1:]:
+        found, _ = reference._read_rows(_columns.open_table(table), slice(0, len(cells)))
+        assert_array_equal(found, places, name)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "bool", "float16"])
@@ -835,7 +1018,8 @@ def test_read_gives_one_column_per_feature_with_categories_as_places():
         encoder.read(frame), [[10, 1, np.nan], [np.nan, np.nan, np.nan], [30, 0, np.nan]]
     )
     new = pd.DataFrame({"x": [1.0], "c": ["z"], "never": [5.0]})
-    np.testing.assert_array_equal(encoder.read(new), [[1, -1, np.nan]])
+    with pytest.warns(UserWarning, match="Column 'c': 1 of 1 values are categories never seen"):
+        np.testing.assert_array_equal(encoder.read(new), [[1, -1, np.nan]])
 
 
 @pytest.mark.parametrize("place", ["name", "cell", "text array"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import heapq
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -35,6 +36,12 @@ UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf, 0.0)
 # signs of their own and make no category.
 MANY, FEW_ODD = 20, 5
 
+# Whole numbers as text is likely to spell them: no leading zeros, which make a code of it.
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.0)?")
+# Quantiles may be wrong by this share of the weight: more than sums of weights are rounded by.
+_ROUNDING = 1e-10
+# Below this, a mean is rounded to so few digits that the order of a sum may decide them.
+_COARSE = 1e-290
 _NUMBERS = (Real, Decimal, np.bool_)
 _DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
 # What `pandas.api.types.infer_dtype` calls things; anything else is a category.
@@ -88,7 +95,9 @@ def open_table(X: Any, estimator: Any = None) -> Table:
         return Table(X.shape, lambda j, rows: X[rows, j], X, X)
     is_polars = hasattr(X, "get_columns")
     if hasattr(X, "to_pandas") and not is_polars:  # pyarrow, and whoever else knows how.
-        X = X.to_pandas()
+        # pandas refuses dictionaries with nulls or repeated entries: see `_decode`.
+        is_arrow = type(X).__module__.startswith("pyarrow")
+        X = X.to_pandas(types_mapper=_keep_dictionary) if is_arrow else X.to_pandas()
     if not (is_polars or isinstance(X, pd.DataFrame)):
         if isinstance(X, np.ma.MaskedArray):  # `np.asarray` would drop the mask.
             X = np.ma.filled(X.astype(float if X.dtype.kind in "iuf" else object), np.nan)
@@ -109,7 +118,7 @@ def open_table(X: Any, estimator: Any = None) -> Table:
     if 0 in X.shape:
         check_array(np.empty(X.shape), estimator=estimator)  # Raises.
 
-    columns = X.get_columns() if is_polars else [series for _, series in X.items()]
+    columns = X.get_columns() if is_polars else [_decode(series) for _, series in X.items()]
 
     def from_pandas(j: int, rows: slice) -> Any:
         series = columns[j]
@@ -124,6 +133,37 @@ def open_table(X: Any, estimator: Any = None) -> Table:
     if is_polars:  # Names of polars 2 are unknown to scikit-learn before it knew narwhals.
         return Table(X.shape, from_polars, None, pd.DataFrame(columns=X.columns))
     return Table(X.shape, from_pandas, None, X)
+
+
+def _keep_dictionary(dtype: Any) -> pd.ArrowDtype | None:
+    """Tell pyarrow which pandas dtype a dictionary becomes; others are converted as usual."""
+    return (
+        pd.ArrowDtype(dtype) if hasattr(dtype, "value_type") and hasattr(dtype, "ordered") else None
+    )
+
+
+def _decode(series: pd.Series) -> pd.Series:
+    """Turn an Arrow dictionary into pandas categories; any other column stays as it is.
+
+    A dictionary may hold nulls, repeated entries and entries that occur in no row, and every chunk
+    may have another one.
+    """
+    dtype = getattr(series.dtype, "pyarrow_dtype", None)
+    if dtype is None or _keep_dictionary(dtype) is None:
+        return series
+    chunks = series.array.__arrow_array__()
+    cells = chunks.cast(dtype.value_type).to_pandas(integer_object_nulls=True)
+    entries = [entry for chunk in chunks.chunks for entry in chunk.dictionary.to_pylist()]
+    levels = pd.Index([entry for entry in dict.fromkeys(entries) if not pd.isna(entry)])
+    return pd.Series(pd.Categorical(cells, categories=levels, ordered=dtype.ordered))
+
+
+def is_missing(column: Any) -> NDArray[np.bool_]:
+    """Tell which cells are missing; NaN is also where pandas takes it for a number."""
+    missing = np.asarray(pd.isna(column))
+    if column.dtype.kind == "f" and not isinstance(column, np.ndarray):
+        missing |= np.isnan(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return missing
 
 
 def infer_kind(column: Any) -> str:
@@ -191,6 +231,26 @@ def read_date(column: Any, key: Key) -> Float:
     return np.asarray(column / np.timedelta64(1, "s"))
 
 
+def is_duration(column: Any) -> bool:
+    """Whether a column of dates holds durations, and not points in time."""
+    if column.dtype.kind in "mM":
+        return bool(column.dtype.kind == "m")
+    cells, seen = _cells(column)
+    return _infer(cells[seen]).startswith("timedelta")
+
+
+def refuse_other_dates(column: Any, key: Key, *, durations: bool) -> None:
+    """Refuse durations where training had points in time, and the other way round."""
+    if is_duration(column) == durations or is_missing(column).all():
+        return
+    before, now = ("durations", "dates") if durations else ("dates", "durations")
+    cells, seen = _cells(column)
+    raise ValueError(
+        f"Column {key!r} held {before} in training and now holds {now}, such as "
+        f"{cells[seen][0]!s:.60}. Make it {before}, or fit a new model on {now}."
+    )
+
+
 # How a column of each kind is read as numbers; categories are factorised.
 READ: dict[str, Callable[[Any, Key], Float]] = {
     "number": read_number,
@@ -200,7 +260,10 @@ READ: dict[str, Callable[[Any, Key], Float]] = {
 
 
 def factorize(column: Any, key: Key) -> tuple[NDArray[np.intp], list[Scalar]]:
-    """Find a column's distinct values and, for every row, which one it holds (-1: missing)."""
+    """Find the values that occur and, for every row, which one it holds (-1: missing)."""
+    if column.dtype.kind == "f" and not isinstance(column, np.ndarray):
+        # pandas would take NaN in an Arrow column for a value.
+        column = column.to_numpy(dtype=column.dtype.numpy_dtype, na_value=np.nan)
     try:
         codes, values = pd.Series(column).factorize()
     except UnicodeEncodeError as error:
@@ -216,13 +279,18 @@ def factorize(column: Any, key: Key) -> tuple[NDArray[np.intp], list[Scalar]]:
 def learn_number(
     x: Float, weight: Float, n_bins: int, key: Key, *, fine_bins: int = 0, scale: bool = True
 ) -> Learned:
-    """Learn mean, deviation and bin edges over what is observed."""
+    """Learn mean, deviation and bin edges over what is observed.
+
+    Bins, and means of tiny numbers, do not depend on the order of the rows.
+    """
     seen = ~np.isnan(x)
     gaps = not seen.all()
     if gaps:
         x, weight = x[seen], weight[seen]
     if not len(x):
         return Learned([UNKNOWN], gaps)
+    if n_bins or np.abs(x).max() < _COARSE:
+        x, weight = _sort(x, weight)
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(x.max() - x.min()):
             refuse_infinity(x[np.argmax(np.abs(x))], np.float64, key)
@@ -231,17 +299,29 @@ def learn_number(
     # what a network makes of that is anybody's guess. So it is told on a second, coarser scale.
     bound = NEAR if n_bins and scale else np.inf
     maps = [(mean, deviation, -bound, bound, 0.0)]
-    if n_bins and scale and x.min() < x.max():
+    if n_bins and scale and x[0] < x[-1]:
         maps.append((mean, COARSER * deviation, -FAR / COARSER, FAR / COARSER, 0.0))
     if not n_bins:
         return Learned(maps, gaps)
-    # All at once, since it takes sorting. This method, because a weight of 2 then is a row that
-    # occurs twice.
+    # Quantiles as by np.quantile(method="inverted_cdf"), where a weight of 2 is a row that occurs
+    # twice; its sums of weights, if rounded otherwise, would give the next value now and then.
     shares = [np.linspace(0, 1, n + 1) for n in (n_bins, fine_bins) if n]
-    edges = np.quantile(x, np.concatenate(shares), weights=weight, method="inverted_cdf")
+    totals = np.cumsum(weight)
+    wanted = (np.concatenate(shares) - _ROUNDING) * totals[-1]
+    edges = x[np.searchsorted(totals, wanted)]
     coarse, fine = (_bins(e, x, weight) for e in np.split(edges, [n_bins + 1]))
     # With few values the fine bins are no finer.
     return Learned(maps + coarse, gaps, fine=fine if len(fine) > len(coarse) else ())
+
+
+def _sort(x: Float, weight: Float) -> tuple[Float, Float]:
+    """Sort numbers, and equal ones by weight: sums are then rounded alike in any order of rows."""
+    if weight.min() == weight.max():
+        return np.sort(x), weight
+    order = np.argsort(x)
+    if (np.diff(x[order]) == 0).any():
+        order = np.lexsort((weight, x))
+    return x[order], weight[order]
 
 
 def _bins(edges: Float, x: Float, weight: Float) -> list[Map]:
@@ -277,6 +357,9 @@ def learn_category(column: Any, weight: Float, max_categories: int, key: Key) ->
     counts = np.bincount(codes[seen], weight[seen], len(values))
     for value, count in zip(values, counts.tolist(), strict=True):
         totals[value] += count  # As scalars, two values may have become one.
+    # Sums of weights differ in their last bits with the order of the rows; ranks shall not.
+    sizes = np.round(np.array([*totals.values()]) / max(counts.sum(), np.finfo(float).tiny), 12)
+    rank = dict(zip(totals, (-sizes).tolist(), strict=True))
 
     def order(value: Scalar) -> tuple[bool, Scalar]:
         return isinstance(value, str), value
@@ -284,7 +367,7 @@ def learn_category(column: Any, weight: Float, max_categories: int, key: Key) ->
     kept = list(totals)
     other = len(kept) > max_categories
     if other:
-        kept = heapq.nsmallest(max_categories - 1, kept, key=lambda v: (-totals[v], order(v)))
+        kept = heapq.nsmallest(max_categories - 1, kept, key=lambda v: (rank[v], order(v)))
     # A place as shift, and bounds: see `TableEncoder._write`.
     maps = [(float(k), 1.0, -1.0, 1.0, 0.0) for k in range(len(kept) + other)]
     is_text = not isinstance(column.dtype, pd.CategoricalDtype)
@@ -332,16 +415,49 @@ def refuse_text(error: UnicodeEncodeError, key: Key) -> NoReturn:
 def moments(x: Float, weight: Float) -> tuple[float, float]:
     """Compute the weighted mean and deviation; 1 for the deviation of a constant.
 
-    Relative to the largest value, so that nothing overflows and a constant is seen exactly.
+    Values that differ by rounding only count as constant. Both are computed relative to the largest
+    value and the largest weight, so that nothing overflows or vanishes, whatever their units.
+
+    Parameters
+    ----------
+    x : ndarray of float (n,)
+        Without missing values.
+    weight : ndarray of float (n,)
+        Non-negative, not all zero.
+
+    Returns
+    -------
+    tuple of float
+        Mean and deviation.
     """
     unit = np.abs(x).max() or 1.0
-    z = x / unit
+    z, weight = x / unit, weight / weight.max()
     total = weight.sum()
     mean = (weight * z).sum() / total
     z -= mean
     deviation = np.sqrt((weight * z * z).sum() / total)
     constant = deviation <= 8 * np.finfo(float).eps or deviation * unit == 0
     return float(mean * unit), 1.0 if constant else float(deviation * unit)
+
+
+def common_form(value: Scalar) -> Scalar | None:
+    """Find what the spellings of a category have in common, such as 1 for 1.0, "1" and "True".
+
+    None for text that reads as nothing but text. Text reads as a number only if numbers are written
+    that way: "1" and "1.5" do, "01" and "1.50" do not, for they may be codes. Python does not tell
+    True from 1, nor does pandas in a column of objects.
+    """
+    if not isinstance(value, str):
+        return value
+    if value.lower() in ("true", "false"):
+        return int(value.lower() == "true")
+    if _WHOLE.fullmatch(value):
+        return int(value.removesuffix(".0"))
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if repr(number) == value and np.isfinite(number) else None
 
 
 def _infer(observed: NDArray[np.object_]) -> str:
@@ -365,6 +481,8 @@ def _cells(column: Any) -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
 
 def _scalar(value: Any, key: Key) -> Scalar:
     """Turn a category into a plain Python scalar: 1, 1.0 and np.int8(1) are one."""
+    if isinstance(value, np.floating) and value.itemsize < 8:
+        value = float(str(value))  # 0.1 in single precision is 0.1.
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
@@ -373,6 +491,8 @@ def _scalar(value: Any, key: Key) -> Scalar:
         except UnicodeEncodeError as error:
             refuse_text(error, key)
         return value
+    if isinstance(value, Decimal):
+        value = int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, bool):
         return value
     if isinstance(value, float) and not value.is_integer():
@@ -382,7 +502,7 @@ def _scalar(value: Any, key: Key) -> Scalar:
     if isinstance(value, int | float):
         return int(value)
     times = (datetime.date, datetime.time, datetime.timedelta, pd.Interval, pd.Period)
-    if isinstance(value, (*times, Decimal)):
+    if isinstance(value, times):
         return str(value)
     _refuse_cell(value, key)
 

@@ -100,24 +100,33 @@ class NanEstimator(Fitting, BaseEstimator):
         Rows that are abstained from are NaN; see `min_known`.
         """
         check_is_fitted(self)
-        absent, outputs = [], []
-        for block in self._encoded_blocks(X):
+        absent, unseen, outputs = [], [], []
+        for block, new in self._encoded_blocks(X):
             absent.append(np.isnan(block[:, self._first_columns()]))
+            unseen.append(new)
             outputs.append(evaluate_members(network or self._network, self.params_, block))
-        gaps, out = np.concatenate(absent), np.concatenate(outputs, axis=1)
+        gaps, strange = np.concatenate(absent), np.concatenate(unseen) & self._in_use()
+        out = np.concatenate(outputs, axis=1)
+        if strange.any():
+            self.encoder_._warn_of_unseen(self._open(X), strange, self._warned)
         self._warn_of_new_gaps(gaps)
         if network is None and self.prior_offset_ is not None:
             # An empty row predicts the prior, and a complete row is left as it is.
             out += self._missing_share(gaps)[:, None] ** PRIOR_POWER * self.prior_offset_[:, None]
-        out[:, self._too_poor(self._known_share(gaps))] = np.nan
+        out[:, self._too_poor(self._known_share(gaps | strange))] = np.nan
         return out
 
-    def _encoded_blocks(self, X: Any) -> Iterator[Array]:
-        """The encoded table, some rows at a time: it may be 50 times as large as X."""
+    def _encoded_blocks(self, X: Any) -> Iterator[tuple[Array, Array]]:
+        """The encoded table, some rows at a time: it may be 50 times as large as X.
+
+        With each block come its categories never seen in training, marked in (rows, F).
+        """
         table = self._open(X)
         step = max(1, CELLS // self.encoder_.n_columns_out_ // ROWS) * ROWS
         for start in range(0, table.shape[0], step):
-            yield self.encoder_._encode(table, np.float64, slice(start, start + step))
+            rows = slice(start, min(start + step, table.shape[0]))
+            unseen = np.zeros((rows.stop - start, table.shape[1]), bool)
+            yield self.encoder_._encode(table, np.float64, rows, unseen), unseen
 
     def _warn_of_new_gaps(self, absent: Array) -> None:
         """Warn of features (n, F) with gaps that training never saw."""
@@ -149,12 +158,13 @@ class NanEstimator(Fitting, BaseEstimator):
     def known_share(self, X: Any) -> NDArray[np.float64]:
         """How much of each row is known: the share of its features that is observed, (n,).
 
-        Features that were never observed in training do not count.
+        A category never seen in training is not known. Features that were never observed in
+        training do not count.
         """
         check_is_fitted(self)
         first = self._first_columns()
-        absent = [np.isnan(block[:, first]) for block in self._encoded_blocks(X)]
-        return self._known_share(np.concatenate(absent))
+        unknown = [np.isnan(block[:, first]) | unseen for block, unseen in self._encoded_blocks(X)]
+        return self._known_share(np.concatenate(unknown))
 
     def _known_share(self, absent: Array) -> NDArray[np.float64]:
         return 1 - self._missing_share(absent)

@@ -165,25 +165,48 @@ def observed(source: Source, columns: Sequence[int]) -> Mask:
     """Tell where the values of some columns are not missing (n, q)."""
     out = np.empty((source.table.shape[0], len(columns)), bool)
     for i, j in enumerate(columns):
-        out[:, i] = ~np.asarray(pd.isna(source.table.column(j, slice(None))))
+        out[:, i] = ~_columns.is_missing(source.table.column(j, slice(None)))
     return out
 
 
 def numbers_of(source: Source, j: int) -> Float:
-    """Read a column as numbers that sort as it does, NaN where it is missing."""
-    column = source.table.column(j, slice(None))
+    """Read a column as numbers that sort as it does, NaN where it is missing.
+
+    Categories and text that all read as numbers are those numbers, and all others are ranks among
+    the values that occur. So the same data gives the same numbers in every spelling. Only an
+    ordered category may have an order of its own: neither by number nor, as pandas gives it, by
+    text.
+    """
+    column, key = source.table.column(j, slice(None)), source.names[j]
     if hasattr(source.X, "get_columns") and str(source.X.dtypes[j]).startswith("Enum"):
-        column = source.X.to_series(j).to_physical().to_numpy()
+        levels = source.X.dtypes[j].categories.to_list()
+        column = pd.Categorical(column, categories=levels, ordered=True)
     kind = _columns.infer_kind(column)
     if kind in _columns.READ:
-        return _columns.READ[kind](column, source.names[j])
-    if getattr(column.dtype, "ordered", False):
-        codes, ranks = column.codes, np.arange(len(column.dtype.categories))
+        return _columns.READ[kind](column, key)
+    ordered = getattr(column.dtype, "ordered", False)
+    if ordered:
+        column = column.remove_unused_categories()
+        codes, (_, values) = column.codes, _columns.factorize(column.categories.to_numpy(), key)
     else:
-        codes, values = _columns.factorize(column, source.names[j])
-        order = sorted(range(len(values)), key=lambda i: (isinstance(values[i], str), values[i]))
-        ranks = np.argsort(order)
-    return np.asarray(np.append(ranks, np.nan)[codes])  # Code -1, missing, is the last.
+        codes, values = _columns.factorize(column, key)
+    given = list(range(len(values)))
+    order = sorted(given, key=lambda i: (isinstance(values[i], str), values[i]))
+    numbers = _read_all(values)
+    if ordered and order != given and (numbers is None or (np.diff(numbers) < 0).any()):
+        order, numbers = given, None
+    if numbers is None:
+        numbers = np.argsort(order).astype(np.float64)
+    return np.asarray(np.append(numbers, np.nan)[codes])  # Code -1, missing, is the last.
+
+
+def _read_all(values: Sequence[Any]) -> Float | None:
+    """Read values as numbers; None if there is one that is not."""
+    try:
+        numbers = np.array([float(value) for value in values])
+    except (ValueError, OverflowError):
+        return None
+    return None if np.isnan(numbers).any() else numbers
 
 
 def array_without(X: NDArray[Any], mask: Mask) -> NDArray[Any]:
@@ -202,7 +225,11 @@ def series_without(series: Any, gone: Mask) -> Any:
         return pd.Series(cells, series.index, dtype=object)
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biu":
         series = series.astype("boolean" if series.dtype == bool else "float64")
-    return series.mask(gone)
+    if isinstance(series.dtype, np.dtype):
+        return series.mask(gone)
+    # `mask` fills gaps of an Arrow dictionary with values (pandas 3.1).
+    places = np.where(gone, -1, np.arange(len(series)))
+    return pd.Series(series.array.take(places, allow_fill=True), series.index)
 
 
 def positions(source: Source, columns: Any, argument: str) -> list[int]:

@@ -186,20 +186,18 @@ def check_classes(y: Any, estimator: Any) -> Array:
 
 
 def check_numbers(y: Any, estimator: Any) -> NDArray[np.float64]:
-    """Targets (n,) or (n, k) as float64; gaps, inf, dates and text are refused."""
+    """Targets (n,) or (n, k) as float64; gaps, inf, dates and text are refused.
+
+    Text is refused also where it reads as numbers, as in a column of X that holds numbers.
+    """
     y = _without_gaps(y, "targets")
+    _refuse_text(y)
     if isinstance(y, np.ndarray) and y.dtype.kind in "mM":
         raise ValueError(
             "`y` holds dates or durations, and a regressor learns numbers: turn them into numbers "
             "of days or seconds first."
         )
-    try:
-        y = _check_y(y, multi_output=True, y_numeric=True, estimator=estimator)
-        y = np.asarray(y, np.float64)  # scikit-learn leaves an array of text as it is.
-    except ValueError as error:
-        if "could not convert" not in str(error):
-            raise
-        raise ValueError(f"`y` must hold numbers: {error}.") from None
+    y = np.asarray(_check_y(y, multi_output=True, y_numeric=True, estimator=estimator), np.float64)
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
     return np.asarray(y)
@@ -272,6 +270,18 @@ def _without_gaps(y: Any, what: str) -> Any:
                 f"{missing[0]}. A row without one cannot be learnt from: leave it out."
             )
     return y
+
+
+def _refuse_text(y: Any) -> None:
+    """Refuse targets of a regressor that are text."""
+    if not isinstance(y, np.ndarray) or y.dtype.kind not in "OSUT":
+        return
+    for cell in np.ravel(y).tolist():
+        if isinstance(cell, str | bytes):
+            raise ValueError(
+                f"`y` must hold numbers, and holds the text {cell!r:.60}. Correct it or leave the "
+                "row out; turn text into numbers with `pandas.to_numeric(y)`."
+            )
 
 
 def _plain_labels(y: Any) -> Any:

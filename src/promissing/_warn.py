@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["listed", "warn"]
+__all__ = ["few", "listed", "warn"]
 
 
 def warn(message: str) -> None:
@@ -18,6 +20,10 @@ def warn(message: str) -> None:
 
 def listed(names: list[str], most: int = 5) -> str:
     """Columns by name, the first of them if they are many."""
-    shown = ", ".join(map(repr, names[:most]))
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"Column{'s' * (len(names) > 1)} {shown}{more}"
+    return f"Column{'s' * (len(names) > 1)} {few(names, most)}"
+
+
+def few(values: Sequence[Any], most: int = 5) -> str:
+    """Values separated by commas, the first of them if they are many."""
+    more = f" and {len(values) - most} more" if len(values) > most else ""
+    return ", ".join(map(repr, values[:most])) + more

@@ -89,7 +89,8 @@ class _FilledFusion(_Wrapper):
     def fit(self, X: Any, y: Any) -> Self:
         """Fill the gaps of X (n, p) and fit the network."""
         network = clone(self.estimator)
-        self.encoder_ = TableEncoder(scale=False).fit(X)
+        # As a frame, so that warnings of the imputer name columns.
+        self.encoder_ = TableEncoder(scale=False).set_output(transform="pandas").fit(X)
         encoded = self.encoder_.transform(X)
         modalities = find_columns(network.modalities, network.remainder, X, self.encoder_)
         self.imputer_ = clone(self.imputer).fit(encoded)

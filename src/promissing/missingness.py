@@ -72,8 +72,13 @@ class Mechanism:
 
     The start is uniform on 0 .. m - k and ties rank as they stand. Numbers and dates rank as such,
     False before True, ordered categories in their order, others by value with text last.
-    The smooth three lose a value with log-odds `intercept + slope * z`, z being standardised (of a
-    category its rank) and the intercept such that the ratio is the expected share.
+    Categories and text that all read as numbers count as these numbers, unless an ordered category
+    has an order of its own, which is neither that of the numbers nor that of the text.
+
+    The smooth three lose a value with log-odds `intercept + slope * z`. Here z is the standardised
+    value, or for other categories and text the standardised rank among the values that occur. The
+    intercept is such that the ratio is the expected share. The same data loses the same values in
+    every spelling (NumPy, pandas, Arrow or polars; text or category).
 
     Examples
     --------

@@ -40,6 +40,13 @@ class Pruner(TransformerMixin, BaseEstimator):
     shares : sequence of float, optional
         Each feature's share; equal by default. Only "shared" uses it.
 
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of input columns.
+    feature_names_in_ : ndarray of str
+        Names of the input columns; only if all of them are text.
+
     Examples
     --------
     >>> import numpy as np

@@ -270,6 +270,8 @@ def make(
     if name in ("complete-case", "drop-features"):
         part = "CompleteCase" if name == "complete-case" else "CompleteFeatures"
         return make_pipeline(raw, getattr(_wrappers, part + _SUFFIX[task])(model))
+    if name == "gain":
+        raw.set_output(transform="pandas")  # Its warnings name columns.
     return make_pipeline(raw, fill, model)
 
 
@@ -289,10 +291,11 @@ def _fusion(strategy: Strategy, task: str, fill: Any, settings: dict[str, Any]) 
 
 
 def _refuse_gaps(X: Array) -> Array:
-    if np.isnan(X).any():
+    n_missing = np.count_nonzero(np.isnan(X))
+    if n_missing:
         raise ValueError(
             'The strategy "full" is the reference on data without gaps, and X has '
-            f"{np.count_nonzero(np.isnan(X))} missing values. Choose another strategy."
+            f"{n_missing} missing values. Choose another strategy."
         )
     return X
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.utils.validation import (
 from promissing import _columns
 from promissing._columns import Float, Key, Learned, Scalar, Table
 from promissing._memory import aligned
-from promissing._warn import warn
+from promissing._warn import few, warn
 
 __all__ = ["TableEncoder", "check_weight"]
 
@@ -47,9 +48,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     "date"     points in time, durations    the number of seconds, as a number
     ========== ============================ ==================================================
 
-    The cells of an object column decide its kind; a NumPy array of text is all text. Categories
-    compare as Python compares: 1, 1.0 and np.int8(1) are one value, 1 and "1" are two. Dates
-    without a time zone are taken as UTC. Text declared as a date is read as ISO 8601.
+    The cells of an object column decide its kind; a NumPy array of text is all text. Dates
+    without a time zone are taken as UTC. Text declared as a date is read as ISO 8601. A column
+    that held dates in training refuses durations, and the other way round. Text in a column of
+    numbers is refused, also where it reads as a number.
+
+    Categories of new rows match those of training in any spelling: pandas, Arrow and polars
+    categories match text, and 1, 1.0, "1", "1.0", True and "true" match each other. Where training
+    had two of these, each stays a category of its own, and no third spelling matches them. Text
+    such as "01" or "1.50" matches itself only, for it may be a code. If most values of a column are
+    unseen, `transform` warns.
 
     Parameters
     ----------
@@ -70,9 +78,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         `max_categories - 1` have their own and all others share the column "(other)".
     unseen : {"ignore", "error"}, default="ignore"
         What happens to a category never seen in training. "ignore" sets all its columns to 0: it
-        is observed, but carries no information, and does not inherit what missing means. A column
-        with "(other)" does not remember which rare values it has seen: there a new value is one
-        more rare value, and never an error.
+        carries no information, and does not inherit what missing means. The estimators do not
+        count it as known (`known_share`). A column with "(other)" does not remember which rare
+        values it has seen: there a new value is one more rare value, and never an error.
     scale : bool, default=True
         Whether numbers and dates are standardised. If not they keep their units, as what fills
         gaps with a number needs them, and `transform` gives float64.
@@ -129,9 +137,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.scale = scale
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn kinds, means, deviations, bins and categories of the columns of X (n, p).
+        """Learn kinds, means, deviations, bins and categories of the columns of X.
 
-        Rows of zero weight count as absent. `y` is ignored.
+        Parameters
+        ----------
+        X : frame or array (n, p)
+            The order of its rows does not matter.
+        y : ignored
+        sample_weight : array (n,), optional
+            Rows of zero weight count as absent. Only ratios of weights matter.
+
+        Returns
+        -------
+        TableEncoder
+            The fitted encoder itself.
         """
         for name, least in (("n_bins", 0), ("fine_bins", 0), ("max_categories", 1)):
             value = getattr(self, name)
@@ -155,13 +174,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         declared = self._declared_kinds(list(getattr(X, "columns", ())))
         weight = check_weight(sample_weight, n)
         rows = slice(None) if weight.all() else weight > 0
-        weight = weight[rows]
+        weight = weight[rows] / weight.max()  # Only ratios of weights matter.
 
-        kinds, learned = [], []
+        kinds, learned, durations = [], [], []
         for j in range(p):
             column = table.column(j, slice(None))[rows]
             try:
                 kinds.append(declared.get(j) or _columns.infer_kind(column))
+                durations.append(_columns.is_duration(column) if kinds[j] == "date" else None)
                 learned.append(self._learn(column, kinds[j], weight, self._key(j)))
             except UnicodeEncodeError as error:
                 _columns.refuse_text(error, self._key(j))
@@ -179,6 +199,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             kinds,
             [one.categories for one in learned],
             [one.other for one in learned],
+            durations,
             groups=groups,
             gaps=np.array([one.gaps for one in learned]),
             maps=np.array([row for one in learned for row in (*one.maps, *one.fine)]).T.copy(),
@@ -186,20 +207,69 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Encode X as float32 (n, q), or float64 without `scale`."""
+        """Encode X as float32, or float64 without `scale`.
+
+        Parameters
+        ----------
+        X : frame or array (n, p)
+            Must have the columns X had in `fit`.
+
+        Returns
+        -------
+        ndarray of float (n, q)
+
+        Warns
+        -----
+        UserWarning
+            If most values of a column are categories never seen in training.
+        """
         return self.encode(X, np.float32 if self.scale else np.float64)
 
     def encode(self, X: Any, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-        """Encode X in the given dtype, always as a NumPy array."""
-        return self._encode(self._open(X), dtype)
+        """Encode X in the given dtype, always as a NumPy array.
+
+        Parameters
+        ----------
+        X : frame or array (n, p)
+            As in `transform`.
+        dtype : dtype, default=np.float32
+            A floating dtype.
+
+        Returns
+        -------
+        ndarray (n, q)
+        """
+        table = self._open(X)
+        if not len(self._hot):
+            return self._encode(table, dtype)
+        unseen = np.zeros(table.shape, bool)
+        out = self._encode(table, dtype, unseen=unseen)
+        self._warn_of_unseen(table, unseen)
+        return out
 
     def read(self, X: Any) -> Float:
-        """Read X as numbers (n, p), one column per feature, in their own units.
+        """Read X as numbers, one column per feature, in their own units.
 
-        A category is its place in `categories_`, one more for "(other)", -1 if unseen; what is
-        missing, and a feature never observed in training, is NaN.
+        Parameters
+        ----------
+        X : frame or array (n, p)
+            Must have the columns X had in `fit`.
+
+        Returns
+        -------
+        ndarray of float (n, p)
+            A category is its place in `categories_`, one more for "(other)", -1 if unseen. What is
+            missing, and a feature never observed in training, is NaN.
+
+        Warns
+        -----
+        UserWarning
+            If most values of a column are categories never seen in training.
         """
-        return self._read_rows(table := self._open(X), slice(0, table.shape[0]))
+        table = self._open(X)
+        readings, unseen = self._read_rows(table, slice(0, table.shape[0]))
+        self._warn_of_unseen(table, unseen)
+        return readings
 
     def _open(self, X: Any) -> Table:
         if not hasattr(self, "groups_"):  # `check_is_fitted` takes longer than to encode a row.
@@ -211,7 +281,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return table
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Name the output columns: `age`, `age_far`, `age_bin0`, `age_fine0`, `city_Ulm`."""
+        """Name the output columns: `age`, `age_far`, `age_bin0`, `age_fine0`, `city_Ulm`.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names of the input columns; by default those of `fit`, or "x0", "x1", ...
+
+        Returns
+        -------
+        ndarray of str (q,)
+            All different: a name that is taken gets "_2", "_3" and so on.
+        """
         check_is_fitted(self)
         names = []
         for j, name in enumerate(_check_feature_names_in(self, input_features)):
@@ -224,6 +305,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 far = [f"{name}_far"] if self.n_bins and self.scale and size > 1 else []
                 names += [name, *far, *(f"{name}_bin{i}" for i in range(size - 1 - len(far)))]
                 names += [f"{name}_fine{i}" for i in range(finer)]
+        taken: set[str] = set()
+        for k, name in enumerate(names):
+            tries = (f"{name}_{i}" if i > 1 else name for i in count(1))
+            names[k] = next(one for one in tries if one not in taken)
+            taken.add(names[k])
         return np.asarray(names, dtype=object)
 
     def get_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -246,6 +332,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             "kinds": self.kinds_,
             "categories": self.categories_,
             "other": self._other,
+            "durations": self._durations,
         }
         return meta, {
             "groups": self.groups_,
@@ -259,6 +346,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Build the encoder that `get_state` described; parts that do not fit are refused."""
         kinds, groups, maps = meta["kinds"], arrays["groups"], arrays["maps"]
         features = np.arange(len(kinds))
+        # Earlier files do not tell dates and durations apart.
+        durations = meta.get("durations", [None] * len(kinds))
         fits = (
             groups.ndim == 1
             and groups.dtype.kind == "i"
@@ -270,7 +359,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             and arrays["fine"].dtype == bool
             # Fine columns come last in their feature.
             and (np.diff(groups) + np.diff(arrays["fine"].astype(int)) >= 0).all()
-            and len(meta["categories"]) == len(meta["other"]) == len(kinds)
+            and len(meta["categories"]) == len(meta["other"]) == len(durations) == len(kinds)
             and (meta["names"] is None or len(meta["names"]) == len(kinds))
             and set(kinds) <= set(KINDS)
         )
@@ -283,13 +372,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder.n_features_in_ = len(meta["kinds"])
         if meta["names"] is not None:
             encoder.feature_names_in_ = np.asarray(meta["names"], dtype=object)
-        return encoder._set_fitted(meta["kinds"], meta["categories"], meta["other"], **arrays)
+        return encoder._set_fitted(
+            meta["kinds"], meta["categories"], meta["other"], durations, **arrays
+        )
 
     def _set_fitted(
         self,
         kinds: list[str],
         categories: list[list[Scalar] | None],
         other: list[bool],
+        durations: list[bool | None],
         *,
         groups: NDArray[np.intp],
         gaps: NDArray[np.bool_],
@@ -297,11 +389,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         fine: NDArray[np.bool_],
     ) -> Self:
         self.kinds_, self.categories_, self._other = kinds, categories, other
+        self._durations = durations
         self.groups_, self.gaps_in_training_, self._maps = groups, gaps, maps
         self.fine_, self.n_columns_out_ = fine, len(groups)
-        first = np.searchsorted(groups, np.arange(len(kinds)))
-        self._observed = ~np.isnan(maps[0, first])
+        self._first = np.searchsorted(groups, np.arange(len(kinds)))
+        self._observed = ~np.isnan(maps[0, self._first])
         self._lookup = [{v: float(k) for k, v in enumerate(one or ())} for one in categories]
+        self._forms = [_forms(one) for one in self._lookup]
         self._only_numbers = set(kinds) == {"number"}
         self._one_to_one = len(groups) == len(kinds)
         self._bounded = bool(np.isfinite(maps[2:4]).any())
@@ -359,8 +453,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         fine = FINE if self.fine_bins == "auto" else int(self.fine_bins)
         return _columns.learn_number(x, weight, self.n_bins, key, fine_bins=fine, scale=self.scale)
 
-    def _encode(self, table: Table, dtype: DTypeLike, rows: slice = slice(None)) -> NDArray[Any]:
-        """Encode a table that was opened, or some rows of it."""
+    def _encode(
+        self,
+        table: Table,
+        dtype: DTypeLike,
+        rows: slice = slice(None),
+        unseen: NDArray[np.bool_] | None = None,
+    ) -> NDArray[Any]:
+        """Encode a table that was opened, or some rows of it.
+
+        In `unseen`, of as many rows and of p columns, categories never seen in training are marked.
+        """
         first, last, _ = rows.indices(table.shape[0])
         out = aligned((last - first, self.n_columns_out_), dtype)
         if table.matrix is not None and self._only_numbers:
@@ -369,27 +472,35 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         step = max(1, 16 * _BLOCK // table.shape[1])
         for start in range(first, last, step):
             end = min(start + step, last)
-            self._write(self._read_rows(table, slice(start, end)), out[start - first : end - first])
+            block = slice(start - first, end - first)
+            readings, new = self._read_rows(table, slice(start, end))
+            self._write(readings, out[block])
+            if unseen is not None:
+                unseen[block] = new
         return out
 
-    def _read_rows(self, table: Table, rows: slice) -> Float:
+    def _read_rows(self, table: Table, rows: slice) -> tuple[Float, NDArray[np.bool_]]:
+        """Read some rows as numbers, (n, p), and tell which are categories never seen."""
         readings = np.empty((rows.stop - rows.start, table.shape[1]))
+        unseen = np.zeros(readings.shape, bool)
         for j in range(table.shape[1]):
             try:
                 readings[:, j] = self._read(table, j, rows) if self._observed[j] else np.nan
             except UnicodeEncodeError as error:
                 _columns.refuse_text(error, self._key(j))
-        return readings
+            if self.kinds_[j] == "category":
+                unseen[:, j] = readings[:, j] == -1
+        return readings, unseen
 
     def _read(self, table: Table, j: int, rows: slice) -> Float:
         """Read column j as numbers: a category as its place among the categories, -1 if unseen."""
         column, kind, key = table.column(j, rows), self.kinds_[j], self._key(j)
         if kind != "category":
+            if (durations := self._durations[j]) is not None:
+                _columns.refuse_other_dates(column, key, durations=durations)
             return _columns.READ[kind](column, key)
         codes, values = _columns.factorize(column, key)
-        lookup = self._lookup[j]
-        elsewhere = float(len(lookup)) if self._other[j] else -1.0
-        places = [lookup.get(value, elsewhere) for value in values]
+        places = [self._place(value, j) for value in values]
         if self.unseen == "error" and -1.0 in places:
             value = values[places.index(-1.0)]
             raise ValueError(
@@ -397,6 +508,39 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f'make it missing, fit on data that has it, or encode with `unseen="ignore"`.'
             )
         return np.array([*places, np.nan])[codes]  # Code -1, missing, is the last.
+
+    def _place(self, value: Scalar, j: int) -> float:
+        """Find the place of a value among the categories of column j; -1 if it is unseen."""
+        place = self._lookup[j].get(value)
+        if place is not None:
+            return place
+        elsewhere = float(len(self._lookup[j])) if self._other[j] else -1.0
+        known, place = self._forms[j].get(_columns.common_form(value), (None, elsewhere))
+        # Two texts may both have been in training, and this one may have been rare.
+        if self._other[j] and isinstance(value, str) == isinstance(known, str):
+            return elsewhere
+        return place
+
+    def _warn_of_unseen(
+        self, table: Table, unseen: NDArray[np.bool_], warned: set[str] | None = None
+    ) -> None:
+        """Warn of columns most of whose values are unseen; `warned` names those to leave out."""
+        for j in np.flatnonzero(unseen.any(axis=0)).tolist():
+            key, n_unseen = self._key(j), int(unseen[:, j].sum())
+            column = table.column(j, slice(None))
+            n = int((~_columns.is_missing(column)).sum())
+            if 2 * n_unseen <= n or (warned is not None and f"unseen {key}" in warned):
+                continue
+            if warned is not None:
+                warned.add(f"unseen {key}")
+            row = int(np.argmax(unseen[:, j]))
+            _, (value,) = _columns.factorize(column[row : row + 1], key)
+            warn(
+                f"Column {key!r}: {n_unseen} of {n} values are categories never seen in training, "
+                f"such as {value!r}. They tell the model nothing. Known categories are "
+                f"{few(self.categories_[j] or [])}. Spell the values as in training, or fit on "
+                "data that contains them."
+            )
 
     def _write(self, readings: NDArray[Any], out: NDArray[Any]) -> None:
         """Write the encoding of readings (n, p) into out, a block of rows at a time.
@@ -438,6 +582,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _forms(lookup: Mapping[Scalar, float]) -> dict[Scalar | None, tuple[Scalar, float]]:
+    """The categories by what their spellings have in common, where only one has it."""
+    forms: dict[Scalar | None, list[tuple[Scalar, float]]] = {}
+    for value, place in lookup.items():
+        forms.setdefault(_columns.common_form(value), []).append((value, place))
+    return {form: found[0] for form, found in forms.items() if form is not None and len(found) == 1}
 
 
 def check_weight(sample_weight: ArrayLike | None, n: int) -> Float:
