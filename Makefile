@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_COMPILE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint bench figures docs clean
+.PHONY: demo test lowest lint bench figures docs clean
 
 demo: .venv/base
 	$(BIN)/promissing demo --out promissing-demo
@@ -19,6 +19,12 @@ test: .venv/test
 
 keras-%: .venv/test
 	KERAS_BACKEND=$* $(BIN)/python -m pytest -q tests/test_keras.py
+
+# The lowest versions that pyproject.toml allows, in an environment of their own.
+lowest: .venv-lowest/done
+	.venv-lowest/bin/python -m pytest -q tests/test_persist.py tests/test_tables.py \
+		tests/test_pruner.py tests/test_files.py tests/test_cli.py tests/test_report.py
+	.venv-lowest/bin/python -m pytest -q tests/test_mlp_sklearn.py -k "not test_scikit_learn"
 
 lint: .venv/test
 	$(BIN)/ruff check .
@@ -55,5 +61,11 @@ docs: .venv/docs
 	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
+.venv-lowest/done: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt \
+		--editable . hypothesis polars pytest
+	touch $@
+
 clean:
-	rm -rf .venv docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -666,7 +666,7 @@ def test_a_weight_of_two_is_a_row_that_occurs_twice():
 def test_going_on():
     X, y = A, B
     model = quick(THREE, warm_start=True).fit(X, y)
-    assert model.fit(X, y).n_iter_ == 4
+    assert len(model.fit(X, y).loss_curve_) == 4
     # Other words for the same columns are no change.
     assert model.set_params(modalities={k: np.array(v) for k, v in THREE.items()}).fit(X, y)
     for changed, name in (
@@ -711,7 +711,7 @@ def test_a_model_comes_back_as_it_was(fitted, tmp_path):
     says, said = again.decision_by_modality(X), fitted.decision_by_modality(X)
     np.testing.assert_array_equal(says["blood"], said["blood"])
     X, y = frame()
-    assert again.partial_fit(X, y).n_iter_ == 61
+    assert len(again.partial_fit(X, y).loss_curve_) == 61
 
 
 def test_columns_found_by_a_callable_are_kept_by_name(tmp_path):

@@ -19,12 +19,11 @@ MODALITIES = {"first": [0, 2], "second": [1]}
 
 
 def expected_failures(estimator):
-    return {
-        "check_sample_weight_equivalence_on_dense_data": (
-            "exact to 1e-7 is out of reach in float32, and dropout differs; "
-            "test_a_weight_of_two_is_a_row_that_occurs_twice holds it to 1e-3 without"
-        )
-    }
+    why = (
+        "exact to 1e-7 is out of reach in float32, and dropout differs; "
+        "test_a_weight_of_two_is_a_row_that_occurs_twice holds it to 1e-3 without"
+    )
+    return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in ("dense", "sparse")}
 
 
 @parametrize_with_checks(

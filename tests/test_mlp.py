@@ -223,7 +223,8 @@ def test_partial_fit_learns_a_little_each_time():
         scores.append(model.score(X, y))
     assert scores[-1] > 0.95
     assert scores[-1] > scores[0]
-    assert model.n_iter_ == 6
+    assert model.n_iter_ == 1
+    assert len(model.loss_curve_) == 6
     assert model.classes_.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match=r"classes \[7\], which are not among"):
         model.partial_fit(X[:1], [7])
@@ -238,6 +239,7 @@ def test_warm_start_goes_on_where_it_ended():
     model.fit(X, y)
     assert model.loss_curve_[10] < first * 1.05
     assert len(model.loss_curve_) == 20
+    assert model.n_iter_ == 10  # As in scikit-learn: the epochs of the last call.
     assert model.loss_ < first
 
 
@@ -273,6 +275,59 @@ def test_not_converged_is_said():
     X = np.random.default_rng(0).normal(size=(100, 2))
     with pytest.warns(ConvergenceWarning, match=r"Maximum iterations \(3\) reached"):
         regressor(max_iter=3, learning_rate="constant").fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{}, {"learning_rate": "constant", "n_iter_no_change": np.inf}, {"early_stopping": True}],
+)
+def test_too_few_steps_to_converge_are_warned_of_by_any_schedule(changed):
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    with pytest.warns(ConvergenceWarning, match="it made 10 steps. Train for more epochs"):
+        regressor((4,), max_iter=10, **changed).fit(X, X[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        regressor((4,), max_iter=100, **changed).fit(X, X[:, 0])  # All epochs, on purpose.
+
+
+def test_the_defaults_do_not_warn():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NanMLPRegressor((4,), n_members=1, random_state=0).fit(X, X[:, 0])
+
+
+def test_sgd_moves_gates_as_many_times_as_fast_as_documented():
+    model = NanMLPRegressor((4,), n_members=1, solver="sgd", momentum=0.0, shuffle=False)
+    model.set_params(learning_rate="constant", augment=False, dropout=0.0, alpha=0.0, average=False)
+    model.set_params(early_stopping=False, max_iter=1, batch_size=40, random_state=0)
+    X = np.random.default_rng(0).normal(size=(40, 2))
+
+    def moved(rate):  # By one step, from the same weights.
+        params = clone(model).set_params(gate_rate=rate).fit(X, X[:, 0]).params_
+        return rate * params["gate"]
+
+    np.testing.assert_allclose(moved(100.0), 25 * moved(4.0), rtol=1e-3)
+
+
+def test_a_validation_set_of_one_row_is_refused():
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    with pytest.raises(ValueError, match="The validation set is too small.*of 10 rows is 1 row"):
+        regressor(early_stopping=True).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0, 1, 3], [0, 1, 2, 3]])
+def test_warm_start_is_for_the_same_classes(labels):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = classifier((4,), max_iter=2, warm_start=True).fit(X, np.arange(60) % 3)
+    y = np.resize(labels, 60)
+    with pytest.raises(
+        ValueError, match=r"has the same classes.*Previously got \[0 1 2\], `y` has"
+    ):
+        model.fit(X, y)
+    assert model.fit(X, np.arange(60) % 3).n_iter_ == 2
+    if labels == [0, 1]:
+        model.partial_fit(X, y)  # Not all classes need to be in every batch.
 
 
 def test_a_gap_that_training_never_saw_is_named_once():
@@ -585,7 +640,8 @@ def test_going_on_with_another_network_is_refused(changed, name, tmp_path):
 
 def test_another_solver_may_go_on():
     model = regressor((8,), max_iter=3, warm_start=True).fit(X, X[:, 0])
-    assert model.set_params(solver="sgd").fit(X, X[:, 0]).n_iter_ == 6
+    model.set_params(solver="sgd").fit(X, X[:, 0])
+    assert len(model.loss_curve_) == 6
 
 
 def test_gaps_of_later_batches_are_known():

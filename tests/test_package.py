@@ -5,10 +5,12 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import promissing
 
@@ -109,3 +111,14 @@ def test_code_in_documents_runs(document, index, tmp_path, monkeypatch):
         warnings.simplefilter("default")
         warnings.simplefilter("error", FutureWarning)
         exec(block, {"__name__": "__main__"})
+
+
+def test_the_lowest_versions_are_those_that_are_declared():
+    """`make lowest` installs what constraints-lowest.txt holds."""
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    pinned = {r.name: r.specifier for r in (Requirement(x) for x in lines if x[0] != "#")}
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    for requirement in map(Requirement, declared):
+        (least,) = requirement.specifier
+        assert least.operator == ">="
+        assert pinned[requirement.name].contains(least.version), requirement

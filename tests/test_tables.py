@@ -888,7 +888,6 @@ def test_duplicate_column_names_are_refused_by_name():
         ([1.0, 2.0], ValueError, "Reshape your data"),
         (np.ones((2, 2, 2)), ValueError, "Found array with dim 3"),
         (pd.Series([1.0]), ValueError, "Expected a 2-dimensional container"),
-        (scipy.sparse.csr_array(np.eye(2)), TypeError, "Sparse data was passed"),
         (np.array([[1j]]), ValueError, "Complex data not supported"),
         ([[1j]], ValueError, "Complex data not supported"),
         (pd.DataFrame({"a": [1j]}), ValueError, "Complex data not supported"),
@@ -897,6 +896,14 @@ def test_duplicate_column_names_are_refused_by_name():
 def test_what_is_no_table_is_refused_in_scikit_learns_words(X, error, message):
     with pytest.raises(error, match=message):
         TableEncoder().fit(X)
+
+
+def test_a_sparse_matrix_is_encoded_as_the_dense_one():
+    X = np.array([[0.0, 1.0], [2.0, 0.0], [np.nan, 0.0]])
+    encoder = TableEncoder(n_bins=2).fit(scipy.sparse.csr_array(X))
+    dense = TableEncoder(n_bins=2).fit(X).transform(X)
+    np.testing.assert_array_equal(encoder.transform(scipy.sparse.coo_array(X)), dense)
+    np.testing.assert_array_equal(encoder.read(scipy.sparse.csc_array(X)), X)
 
 
 def test_an_unfitted_encoder_says_so():

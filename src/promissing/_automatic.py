@@ -23,6 +23,7 @@ BATCH, LONG = 64, (2**14, 2**16)  # Twice the batch from either number of rows o
 MORE_EPOCHS, EPOCHS, FEW_EPOCHS = 64, 24, 12
 MANY_ROWS = 350_000  # In all epochs together.
 FEWEST_STEPS = 300
+TOO_FEW_STEPS = 100  # Training that ends after fewer has not converged.
 HELD_OUT_FROM = 100
 EMPTY = 16  # One of so many rows to learn from is empty.
 AUGMENT, AUGMENT_SQUARED, AUGMENT_IF_TRUE = 0.1, 0.02, 0.5

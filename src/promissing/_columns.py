@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import cache
 from numbers import Real
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -19,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 from pandas.api.types import infer_dtype
+from scipy.sparse import csc_array, issparse
 from sklearn.utils.validation import check_array
 
 Float: TypeAlias = NDArray[np.float64]
@@ -64,12 +66,15 @@ class Table(NamedTuple):
         The whole table where it is a NumPy array of numbers or booleans.
     named : object
         X, or an empty frame with its column names: where scikit-learn finds them.
+    sparse : sparse matrix or None
+        The whole table in CSR format where it is a SciPy sparse matrix.
     """
 
     shape: tuple[int, int]
     column: Callable[[int, slice], Any]
     matrix: NDArray[Any] | None
     named: Any
+    sparse: Any = None
 
 
 class Learned(NamedTuple):
@@ -88,8 +93,10 @@ class Learned(NamedTuple):
     doubt: str = ""
 
 
-def open_table(X: Any, estimator: Any = None) -> Table:
+def open_table(X: Any, estimator: Any = None, *, accept_sparse: bool = False) -> Table:
     """Look at X as columns, copying nothing; shapes are refused in scikit-learn's words."""
+    if issparse(X) and accept_sparse:
+        return _open_sparse(X, estimator)
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "biuf":
         # `check_array` takes several times as long as encoding a row.
         return Table(X.shape, lambda j, rows: X[rows, j], X, X)
@@ -164,6 +171,19 @@ def is_missing(column: Any) -> NDArray[np.bool_]:
     if column.dtype.kind == "f" and not isinstance(column, np.ndarray):
         missing |= np.isnan(column.to_numpy(dtype=np.float64, na_value=np.nan))
     return missing
+
+
+def _open_sparse(X: Any, estimator: Any) -> Table:
+    """Look at a sparse matrix as columns; its zeros are observed."""
+    X = check_array(
+        X, accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=estimator
+    )
+    by_column = cache(lambda: csc_array(X))  # Only fitting and mixed kinds need it.
+
+    def column(j: int, rows: slice) -> Any:
+        return by_column()[:, [j]].toarray()[rows, 0]
+
+    return Table(X.shape, column, None, X, X)
 
 
 def infer_kind(column: Any) -> str:

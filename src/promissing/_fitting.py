@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
@@ -111,20 +112,27 @@ class Fitting(ABC):
 
         Parameters
         ----------
-        X : frame or array (n, p)
-            Gaps, categories and text as they are.
+        X : frame, array or SciPy sparse matrix (n, p)
+            Missing values, categories and text as they are. The zeros of a sparse matrix are
+            observed zeros; only a stored NaN is missing.
         y : array (n,) or (n, k)
+            Classes, labels (0 or 1 in k columns) or numbers.
         sample_weight : array (n,), optional
             Rows of weight zero count as absent.
         X_val, y_val : optional
             Rows to judge every epoch by: the best epoch is kept, and training stops when they no
             longer improve. Without them and with `early_stopping=True`, a part of X is set aside.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
         """
         if (X_val is None) != (y_val is None):
             raise ValueError("`X_val` and `y_val` go together: pass both or neither.")
         resume = self.warm_start and hasattr(self, "params_")
         with self._all_or_nothing():
-            tables, y, weight = self._begin(X, y, sample_weight, resume=resume)
+            tables, y, weight = self._begin(X, y, sample_weight, resume=resume, same_classes=resume)
             if not resume:
                 self._draw_lines(tables[0], y, weight)
             targets = self._target.encode(y)
@@ -171,10 +179,14 @@ class Fitting(ABC):
                 average=self.average,
             )
         unfinished = not (trained.converged.all() or trained.interrupted)
-        if constant and unfinished and np.isfinite(self.n_iter_no_change):
+        # With a falling rate or unlimited patience, running all epochs is the plan. It is then no
+        # sign of trouble, unless so few steps cannot have converged.
+        steps = epochs * -(-longest // batch)
+        planned = not constant or np.isinf(self.n_iter_no_change)
+        if unfinished and (not planned or steps < _automatic.TOO_FEW_STEPS):
             warnings.warn(
-                f"Stochastic Optimizer: Maximum iterations ({epochs}) reached and the "
-                "optimization hasn't converged yet. Raise `max_iter`.",
+                f"Stochastic Optimizer: Maximum iterations ({epochs}) reached and the optimization "
+                f"hasn't converged yet: it made {steps} steps. Train for more epochs.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -223,18 +235,21 @@ class Fitting(ABC):
         *,
         resume: bool,
         classes: Any = None,
+        same_classes: bool = False,
     ) -> tuple[list[Array], Array, Array]:
         """The encoded table, y and weights; encoder and target are settled on a new start.
 
         The table is the only one of a list, which alone holds it: training empties the list.
         """
         check_parameters(self)
+        X = X.tocsr() if issparse(X) else X  # Rows can be taken from this format.
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        table = _columns.open_table(X, self)  # First, so that errors in X come before those in y.
+        # First, so that errors in X come before those in y.
+        table = _columns.open_table(X, self, accept_sparse=True)
         validate_data(self, table.named, reset=not resume, skip_check_array=True)
         check_consistent_length(X, y)
         weight = check_weight(sample_weight, table.shape[0])
@@ -251,6 +266,13 @@ class Fitting(ABC):
             if isinstance(self._target, Numbers):
                 self._target = self._target.resumed(y, weight)
             elif not self._target.multilabel:
+                if same_classes and y.ndim == 1 and set(y.tolist()) != set(self.classes_.tolist()):
+                    raise ValueError(
+                        "warm_start can only be used where `y` has the same classes as in the "
+                        f"previous call to fit. Previously got {self.classes_}, `y` has "
+                        f"{np.unique(y)}. Use `partial_fit` to go on with rows of some of the "
+                        "classes, and fit a new model for new classes."
+                    )
                 # The classes stay; what they weigh may have been changed.
                 self._target = self._make_target(y, weight, self._target.labels)
         else:
@@ -344,6 +366,13 @@ class Fitting(ABC):
                 f"`validation_fraction`={self.validation_fraction} of {len(rows)} rows leaves none "
                 "to train on."
             )
+        if n_val < 2:
+            raise ValueError(
+                f"The validation set is too small: `validation_fraction`={self.validation_fraction}"
+                f" of {len(rows)} rows is {n_val} row, and at least 2 are needed. Increase "
+                "`validation_fraction` or the number of rows, pass `X_val` and `y_val`, or set "
+                "`early_stopping=False`."
+            )
         stratify = None
         if isinstance(self._target, Classes) and not self._target.multilabel:
             counts = np.unique(y, return_counts=True)[1]
@@ -382,10 +411,9 @@ class Fitting(ABC):
 
         if resume:
             params = {n: value for n, value in self.params_.items() if n not in self._fixed}
-            n_before = self.n_iter_
             curves = [*self.loss_curve_], [*self.validation_loss_curve_]
         else:
-            params, n_before = stack([self._network.init(rng) for rng in self._rngs]), 0
+            params = stack([self._network.init(rng) for rng in self._rngs])
             curves = [], []
             if self._learns_prior():
                 self._network.start_at(params, self._target.prior_outputs(self.prior_))
@@ -441,7 +469,7 @@ class Fitting(ABC):
         if val_rows is not None:
             self.validation_loss_curve_ += _means(trained.val_loss)
         self.loss_, self.best_loss_ = self.loss_curve_[-1], float(np.nanmin(self.loss_curve_))
-        self.n_iter_ = n_before + int(trained.n_epochs.max())
+        self.n_iter_ = int(trained.n_epochs.max())
         self.n_outputs_ = self._target.n_outputs
         self._correct_to_prior()
         return trained
@@ -482,7 +510,7 @@ class Fitting(ABC):
 
     def _open(self, X: Any) -> _columns.Table:
         """The table, once its columns are seen to be those of training."""
-        table = _columns.open_table(X, self)
+        table = _columns.open_table(X, self, accept_sparse=True)
         validate_data(self, table.named, reset=False, skip_check_array=True)
         return table
 

@@ -28,6 +28,7 @@ class NanClassifier(ClassifierMixin, NanEstimator):
     """Base of the classifiers."""
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    _estimator_type = "classifier"  # yellowbrick reads it; scikit-learn's mixins no longer set it.
 
     def partial_fit(
         self,
@@ -60,6 +61,10 @@ class NanClassifier(ClassifierMixin, NanEstimator):
         NaN where the model abstains; see `min_known`.
         """
         return np.asarray(self._members(X).mean(axis=0))
+
+    def __call__(self, X: Any) -> NDArray[np.float64]:
+        """The same as `predict_proba`: `shap.Explainer(model, X)` calls the model."""
+        return self.predict_proba(X)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """The logarithm of `predict_proba`; of a probability of 0 it is -inf."""
@@ -119,6 +124,8 @@ class NanClassifier(ClassifierMixin, NanEstimator):
 class NanRegressor(RegressorMixin, NanEstimator):
     """Base of the regressors."""
 
+    _estimator_type = "regressor"  # As for classifiers.
+
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Go over the given rows once, at a constant rate; the first call settles the encoding."""
         return self._partial_fit(X, y, sample_weight)
@@ -129,6 +136,10 @@ class NanRegressor(RegressorMixin, NanEstimator):
         NaN where the model abstains; see `min_known`.
         """
         return np.asarray(self._members(X).mean(axis=0))
+
+    def __call__(self, X: Any) -> NDArray[np.float64]:
+        """The same as `predict`: `shap.Explainer(model, X)` calls the model."""
+        return self.predict(X)
 
     def spread(self, X: Any) -> NDArray[np.float64]:
         """The ensemble spread: the standard deviation of the members' predictions.

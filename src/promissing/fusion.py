@@ -350,12 +350,15 @@ beta_2, epsilon, kinds, n_bins, max_categories, unseen
     modality_columns_ : dict
         The same by the names of the columns.
     classes_ : array (K,)
+        The class labels, sorted; the numbers of the labels if a row may have several.
     prior_ : array (K,)
         The weighted shares of the classes in training, resampled if they were.
     neutralizers_ : dict
         What each neuron sees in the place of a missing value, by feature.
+    n_outputs_ : int
+        Outputs of every decision, one for each class.
     encoder_, params_, loss_curve_, validation_loss_curve_, loss_, best_loss_, n_iter_, \
-n_features_in_, feature_names_in_, n_outputs_
+n_members_, n_features_in_, feature_names_in_, missing_values_
         As in `NanMLPClassifier`.
 
     Examples
@@ -534,8 +537,11 @@ beta_1, beta_2, epsilon, n_iter_no_change, kinds, n_bins, max_categories, unseen
     ----------
     prior_ : array (k,)
         The weighted mean of the targets in training.
+    n_outputs_ : int
+        Number of targets.
     modalities_, modality_columns_, neutralizers_, encoder_, params_, loss_curve_, \
-validation_loss_curve_, loss_, best_loss_, n_iter_, n_features_in_, feature_names_in_, n_outputs_
+validation_loss_curve_, loss_, best_loss_, n_iter_, n_members_, n_features_in_, \
+feature_names_in_, missing_values_
         As in `NanFusionClassifier`.
 
     Examples

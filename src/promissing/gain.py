@@ -61,6 +61,7 @@ class GAINImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Whether columns with fewer than 20 distinct values are imputed with as many decimals as
         those have: codes and counts with whole numbers.
     random_state : int, RandomState or None, default=None
+        Seed of the initial weights, the batches, the hints and the noise.
     verbose : bool, default=False
         Whether to show progress.
 
@@ -73,8 +74,9 @@ class GAINImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     data_min_, data_max_ : arrays (p,)
         The least and the greatest observed value of every column; NaN where there is none.
     n_features_in_ : int
+        Columns of the table.
     feature_names_in_ : ndarray of str
-        Only if the input has names, all strings.
+        Names of the columns. Only if the input has names, all strings.
 
     Examples
     --------
@@ -116,7 +118,14 @@ class GAINImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : frame or array (n, p)
-        y : ignored
+            Numbers; a missing value is NaN, None or pd.NA.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        GAINImputer
+            The fitted imputer itself.
         """
         self._check_parameters()
         X = self._read(X, reset=True)
@@ -149,6 +158,13 @@ class GAINImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : frame or array (n, p)
+            Numbers, with the columns of training.
+
+        Returns
+        -------
+        ndarray (n, p)
+            The table without missing values: float32 if X is, else float64. With `set_output` a
+            frame.
         """
         check_is_fitted(self)
         out = np.array(self._read(X, reset=False))

@@ -179,10 +179,15 @@ class _NanMLP(NanEstimator):
             raise ValueError("the columns are not those of the network")
 
     def _rates(self, gaps: Array) -> dict[str, Array] | None:
+        faster = {}
         rates = _automatic.compensation_rates(self.compensation_rate, gaps)
-        if self.compensation != "feature" or (rates == 1).all():
-            return None
-        return {"compensation_weight": rates[:, None]}
+        if self.compensation == "feature" and (rates != 1).any():
+            faster["compensation_weight"] = rates[:, None]
+        if self.gate_rate and self.solver == "sgd":
+            # The network multiplies gates by their rate, and so their gradients too. Adam divides
+            # that out again; without this, SGD would move gates by the square of the rate.
+            faster["gate"] = np.array(1 / self.gate_rate)
+        return faster or None
 
     def _make_network(self, n_outputs: int, loss: str) -> MLP:
         given = self.hidden_layer_sizes
@@ -264,7 +269,9 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         "auto" is 64, from 16,384 rows on 128, from 65,536 on 256; or all rows, if fewer.
     learning_rate : {"cosine", "constant"}, default="cosine"
         "cosine" lets the rate fall to 0 over `max_iter` epochs, and without validation runs all of
-        them; "constant" stops when the training loss no longer falls, as scikit-learn does.
+        them; "constant" stops when the training loss no longer falls, as scikit-learn does. A
+        `ConvergenceWarning` tells if "constant" ends before that, or if training ends after fewer
+        than 100 steps.
     learning_rate_init : float, default=2e-3
     max_iter : int or "auto", default="auto"
         The most epochs. "auto" is 64, and 24 for more than 5,000 rows; fewer, but at least 12,
@@ -279,11 +286,13 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
     early_stopping : bool or "auto", default="auto"
         Set `validation_fraction` of the rows aside, keep the best epoch and stop when the loss on
         them has not improved by `tol` for `n_iter_no_change` epochs. Each member sets its own
-        rows aside. "auto" does so from 100 rows on.
+        rows aside, at least two. "auto" does so from 100 rows on.
     validation_fraction : float, default=0.1
     warm_start : bool, default=False
-        Whether `fit` goes on from where the last one ended, with the encoding of the first.
-    random_state : int, RandomState or None
+        Whether `fit` goes on from where the last one ended, with the encoding of the first and on
+        the same classes.
+    random_state : int, RandomState or None, default=None
+        Seed of the initial weights, the split and the order of the rows.
     verbose : bool, default=False
         Whether to show a progress bar.
     kinds, n_bins, fine_bins, max_categories, unseen
@@ -293,28 +302,40 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
     Attributes
     ----------
     classes_ : array (K,)
+        The class labels, sorted; the numbers of the labels if a row may have several.
     prior_ : array (K,)
         The weighted shares of the classes in training.
     encoder_ : TableEncoder
+        The fitted encoder of the columns.
     params_ : dict of arrays
         The weights, each with a leading axis for the members.
     loss_curve_, validation_loss_curve_ : list of float
-        The loss by epoch, averaged over the members; the second is empty without validation.
+        The loss by epoch, averaged over the members; the second is empty without validation. With
+        `warm_start` and `partial_fit` they continue.
     loss_, best_loss_ : float
+        The last and the least training loss of `loss_curve_`.
     n_iter_ : int
-        Epochs run.
+        Epochs run by the last call of `fit` or `partial_fit`.
     n_members_ : int
         Networks in the ensemble.
     neutralizers_ : dict
         What each neuron sees in the place of a missing value, by feature.
-    n_features_in_, feature_names_in_, n_outputs_
+    n_features_in_ : int
+        Columns of the table.
+    feature_names_in_ : array of str
+        Names of the columns. Only if the table has names, all strings.
+    n_outputs_ : int
+        Outputs of the network: one for two classes.
+    missing_values_ : tuple of str
+        Texts that were read as missing in the file the model was fitted on. Set by the command
+        line; otherwise empty.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from promissing import NanMLPClassifier
     >>> frame = pd.DataFrame({"age": [20, None, 40, 61] * 20, "sex": ["f", "m", None, "m"] * 20})
-    >>> model = NanMLPClassifier(max_iter=20, learning_rate_init=0.01, random_state=0)
+    >>> model = NanMLPClassifier(n_members=2, random_state=0)
     >>> y = [0, 1, 0, 1] * 20
     >>> model.fit(frame, y).predict(frame[:4])
     array([0, 1, 0, 1])
@@ -435,7 +456,7 @@ n_bins, fine_bins, max_categories, unseen
     prior_ : array (k,)
         The weighted mean of the targets in training.
     encoder_, params_, loss_curve_, validation_loss_curve_, loss_, best_loss_, n_iter_, \
-n_members_, neutralizers_, n_features_in_, feature_names_in_, n_outputs_
+n_members_, neutralizers_, n_features_in_, feature_names_in_, n_outputs_, missing_values_
         As in `NanMLPClassifier`.
 
     Examples

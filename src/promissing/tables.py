@@ -31,10 +31,11 @@ _BLOCK = 2**17  # Cells encoded at a time: 1 MB, which stays in the cache.
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, booleans, categories and dates into a float matrix with NaN.
 
-    Takes pandas and polars frames, NumPy arrays and lists of rows. A cell is missing if it is None,
-    NaN, pd.NA, NaT or a polars null, and is then NaN in every column that encodes it; nothing is
-    filled in. A feature that was never observed in training stays unknown for ever: its column is
-    NaN whatever it holds later.
+    Takes pandas and polars frames, NumPy arrays, SciPy sparse matrices and lists of rows. A cell is
+    missing if it is None, NaN, pd.NA, NaT or a polars null, and is then NaN in every column that
+    encodes it; nothing is filled in. The zeros of a sparse matrix are observed zeros, and the
+    result is always dense. A feature that was never observed in training stays unknown for ever:
+    its column is NaN whatever it holds later.
 
     ========== ============================ ==================================================
     kind       inferred for                 becomes
@@ -168,7 +169,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         if self.unseen not in ("ignore", "error"):
             raise ValueError(f'`unseen` must be "ignore" or "error". Received: {self.unseen!r}')
-        table = _columns.open_table(X, self)
+        table = _columns.open_table(X, self, accept_sparse=True)
         validate_data(self, table.named, reset=True, skip_check_array=True)
         n, p = table.shape
         declared = self._declared_kinds(list(getattr(X, "columns", ())))
@@ -274,7 +275,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _open(self, X: Any) -> Table:
         if not hasattr(self, "groups_"):  # `check_is_fitted` takes longer than to encode a row.
             check_is_fitted(self)
-        table = _columns.open_table(X, self)
+        table = _columns.open_table(X, self, accept_sparse=True)
         named = table.matrix is None or hasattr(self, "feature_names_in_")
         if named or table.shape[1] != self.n_features_in_:
             validate_data(self, table.named, reset=False, skip_check_array=True)
@@ -481,6 +482,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _read_rows(self, table: Table, rows: slice) -> tuple[Float, NDArray[np.bool_]]:
         """Read some rows as numbers, (n, p), and tell which are categories never seen."""
+        if table.sparse is not None and self._only_numbers:
+            readings = np.asarray(table.sparse[rows].toarray(), np.float64)
+            readings[:, ~self._observed] = np.nan
+            return readings, np.zeros(readings.shape, bool)
         readings = np.empty((rows.stop - rows.start, table.shape[1]))
         unseen = np.zeros(readings.shape, bool)
         for j in range(table.shape[1]):
@@ -580,6 +585,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 

@@ -52,7 +52,7 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
-class Listed(click.ParamType[Any]):
+class Listed(click.ParamType):  # type: ignore[type-arg]  # Not generic in older versions of click.
     """Values separated by commas."""
 
     def __init__(self, kind: Callable[[str], Any], name: str) -> None:
@@ -70,7 +70,7 @@ class Listed(click.ParamType[Any]):
             self.fail(f"{value!r} is not a list of numbers separated by commas.", param, ctx)
 
 
-class Declared(click.ParamType[Any]):
+class Declared(click.ParamType):  # type: ignore[type-arg]  # As `Listed`.
     """Columns with a value each, as COLUMN=VALUE,...; the value may be optional."""
 
     name = "column=value,..."
