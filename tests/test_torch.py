@@ -1,4 +1,6 @@
 import copy
+import doctest
+import importlib
 import io
 import os
 import pickle
@@ -59,6 +61,7 @@ def test_contract(check, compensation, dtype):
 @given(cases())
 def test_agrees_with_numpy(case):
     layer = build(*case.weights, "float32", case.compensation, case.groups, case.shares)
+    layer.eval()  # Some cases have no known value, which is warned about in training.
     out = layer(torch.tensor(case.x, dtype=torch.float32))
     error = np.abs(out.detach().numpy() - spelled_out(case)).max(initial=0)
     assert error <= 1e-6 * case.magnitude
@@ -132,7 +135,7 @@ def test_from_linear_starts_the_compensation_at_zero(compensation, bias, x):
     ours = NanLinear.from_linear(linear, compensation=compensation)
     complete = torch.nan_to_num(x)
     torch.testing.assert_close(ours(complete), linear(complete))
-    assert not ours(torch.full_like(x, torch.nan)).abs().gt(1e-12).any()
+    assert not ours(torch.full_like(x[:1], torch.nan)).abs().gt(1e-12).any()
 
 
 def test_without_bias_a_gap_is_only_pruned(x):
@@ -199,6 +202,98 @@ def test_export_with_a_dynamic_batch(layer, x):
     program = torch.export.export(layer, (x,), dynamic_shapes={"input": {0: batch}})
     for rows in (x, x[:3], torch.cat([x, x])):
         torch.testing.assert_close(program.module()(rows), layer(rows))
+
+
+@pytest.mark.parametrize("dynamo", [True, False])
+@pytest.mark.parametrize("keywords", [{}, {"groups": [0, 0, 1, 2, 2], "shares": [0.5, 0.3, 0.2]}])
+@pytest.mark.parametrize("compensation", COMPENSATIONS)
+@pytest.mark.filterwarnings("ignore")  # torch, onnxscript and onnx deprecate what they use.
+def test_onnx_file_runs_in_onnxruntime(compensation, keywords, dynamo, x):
+    for package in ("onnx", "onnxscript"):
+        pytest.importorskip(package)
+    onnxruntime = pytest.importorskip("onnxruntime")
+    layer = NanLinear(5, 3, compensation=compensation, **keywords).eval()
+    if compensation == "feature":
+        torch.nn.init.normal_(layer.compensation_weight)
+    x, file = x.float(), io.BytesIO()
+    if dynamo:
+        batch = ({0: torch.export.Dim("batch")},)
+        torch.onnx.export(layer, (x,), file, dynamo=True, dynamic_shapes=batch, verbose=False)
+    else:
+        batch = {"input": {0: "batch"}}
+        names = {"input_names": ["input"], "dynamic_axes": batch}
+        torch.onnx.export(layer, (x,), file, dynamo=False, **names)
+    session = onnxruntime.InferenceSession(file.getvalue(), providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    for rows in (x, torch.cat([x[:2], torch.full((1, 5), torch.nan)])):
+        (out,) = session.run(None, {name: rows.numpy()})
+        np.testing.assert_allclose(out, layer(rows).detach(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"bias": False}, {"shares": [0.5, 0.3, 0.2]}])
+def test_fx_traces_the_formula(layer, x, keywords):
+    layer = NanLinear(
+        5, 3, compensation=layer.compensation, groups=[0, 0, 1, 2, 2], **keywords
+    ).double()
+    traced = torch.fx.symbolic_trace(torch.nn.Sequential(layer, torch.nn.ReLU()))
+    torch.testing.assert_close(traced(x), layer(x).relu())
+
+
+def test_runs_on_the_meta_device(layer, x):
+    meta = copy.deepcopy(layer).to("meta")
+    out = meta(x.to("meta").requires_grad_())
+    assert out.device.type == "meta"
+    assert out.shape == (7, 3)
+    out.sum().backward()
+    # The parameters of another device or dtype put in place of the layer's own.
+    on_meta = {name: value.to("meta") for name, value in layer.state_dict().items()}
+    assert torch.func.functional_call(layer, on_meta, x.to("meta")).device.type == "meta"
+    out = torch.func.functional_call(meta, layer.state_dict(), x)
+    torch.testing.assert_close(out, layer(x))
+
+
+ALL_MISSING = "Every value of a training batch.* is NaN.*BatchNorm1d.*StandardScaler"
+
+
+def test_a_normalising_layer_in_front_is_warned_about_once(x):
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(5), NanLinear(5, 3)).double()
+    x[0] = torch.nan  # A gap in every column.
+    with pytest.warns(UserWarning, match=ALL_MISSING):
+        model(x)
+    model(x)  # A second warning would be an error.
+
+
+def test_an_all_missing_batch_is_warned_about_after_others_too(x):
+    layer = NanLinear(5, 3).double()
+    layer(x)
+    with pytest.warns(UserWarning, match=ALL_MISSING):
+        layer(torch.full_like(x, torch.nan).requires_grad_())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda layer, x: layer.eval()(x),
+        lambda layer, x: layer(x[:1]),
+        lambda layer, x: layer(x[0]),
+        lambda layer, x: layer(x[:0]),
+        lambda layer, x: layer(torch.cat([x, torch.ones_like(x)])),
+        lambda layer, x: layer.to("meta")(x.to("meta")),
+        lambda layer, x: torch.func.vmap(layer)(x[:, None].expand(-1, 2, -1)),
+        lambda layer, x: torch.jit.trace(layer, x, check_trace=False)(x),
+        lambda layer, x: torch.fx.symbolic_trace(layer)(x),
+        lambda layer, x: torch.export.export(layer, (x,)).module()(x),
+        lambda layer, x: torch.compile(layer, fullgraph=True, backend="eager")(x),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace:DeprecationWarning")
+def test_no_warning_in_evaluation_of_single_rows_or_in_traces(call):
+    call(NanLinear(5, 3), torch.full((4, 5), torch.nan))
+
+
+def test_sparse_input_is_refused():
+    with pytest.raises(ValueError, match="expected a dense input, but got torch.sparse_coo"):
+        NanLinear(3, 2)(torch.eye(3).to_sparse())
 
 
 def test_autocast():
@@ -379,3 +474,9 @@ def test_two_processes_with_ddp(tmp_path):
     for worker in workers:
         out, err = worker.communicate(timeout=120)
         assert out.strip() == "agreed", err
+
+
+def test_examples_in_docstrings():
+    result = doctest.testmod(importlib.import_module("promissing.torch"))
+    assert result.attempted
+    assert not result.failed

@@ -153,50 +153,80 @@ def check_compensation(compensation: object) -> str:
     return str(compensation)
 
 
+def all_missing_message(layer: str, shape: "Sequence[int]", normalising: str) -> str:
+    """The warning about a training batch in which every value is NaN."""
+    return (
+        f"Every value of a training batch of shape {tuple(shape)} is NaN, so {layer} gives every "
+        f"row the same output. A normalising layer before {layer} has this effect: {normalising} "
+        f"turn a whole column or row with a missing value into NaN. Scale the columns by the "
+        f"means and standard deviations of their known values before the network instead, for "
+        f"example with scikit-learn's StandardScaler, and normalise only after {layer}."
+    )
+
+
 def is_per_feature(compensation_weight: "Any") -> bool:
     """Whether a compensation is V (F, s); None and c (s,) are not."""
     return compensation_weight is not None and len(compensation_weight.shape) == 2
 
 
 def prune(
-    x: "Any", layout: "Any", *, xp: "Any", per_feature: bool = False, absent: "Any" = None
+    x: "Any",
+    layout: "Any",
+    *,
+    xp: "Any",
+    per_feature: bool = False,
+    absent: "Any" = None,
+    cast: "Callable[[Any], Any] | None" = None,
 ) -> "Any":
     """[x0, rho] of shape (..., p + 1), or [x0, absent] of shape (..., p + F) if `per_feature`.
 
     `absent` is 0 or 1 where the columns of a feature go missing together, as they do when they
-    encode one value, and the missing part of them otherwise. Whoever knows it hands it over.
+    encode one value, and the missing part of them otherwise. Pass it if it is already computed.
+
+    `cast` turns a mask or a count into the dtype of x. By default they are multiplied by ones of
+    that dtype, as the namespaces share no cast; ONNX has no product of a bool and a float.
     """
     missing = xp.isnan(x)
     # `where(missing, 0, x)` says the same and is 4 to 7 times slower in eager torch. The infinities
     # are passed through: they must never become ordinary numbers.
     x0 = xp.nan_to_num(x, nan=0.0, posinf=INF, neginf=-INF)
-    one = xp.ones_like(x[..., :1])  # Carries the dtype of x: no namespace shares a way to cast.
+    one = 1 if cast else xp.ones_like(x[..., :1])
+    number = cast or (lambda a: xp.multiply(a, one))
     if per_feature:
-        extra = xp.multiply(missing if absent is None else absent, one)
+        extra = number(missing if absent is None else absent)
         if absent is None and layout.membership is not None:
-            extra = xp.matmul(extra, layout.membership)
+            extra = extra @ layout.membership
     elif layout.column_shares is not None:
-        extra = xp.sum(xp.multiply(missing, layout.column_shares), axis=-1, keepdims=True)
+        mask = cast(missing) if cast else missing
+        extra = xp.sum(xp.multiply(mask, layout.column_shares), axis=-1, keepdims=True)
     elif layout.n_columns > 65504:  # A larger count is infinite in float16.
-        extra = xp.mean(xp.multiply(missing, one), axis=-1, keepdims=True)
+        extra = xp.mean(number(missing), axis=-1, keepdims=True)
     else:
-        extra = xp.multiply(xp.sum(missing, axis=-1, keepdims=True), one) / layout.n_columns
+        extra = number(xp.sum(missing, axis=-1, keepdims=True)) / layout.n_columns
     return xp.concatenate([x0, extra], axis=-1)
 
 
 def fold(
-    kernel: "Any", bias: "Any", compensation_weight: "Any", layout: "Any", *, xp: "Any"
+    kernel: "Any",
+    bias: "Any",
+    compensation_weight: "Any",
+    layout: "Any",
+    *,
+    xp: "Any",
+    per_feature: "bool | None" = None,
 ) -> "Any":
-    """[W; c - b] of shape (p + 1, s), or [W; V - pi b] of shape (p + F, s).
+    """[W; c - b] of shape (p + 1, s), or [W; V - pi b] of shape (p + F, s) if `per_feature`.
 
-    `kernel` is (p, s), `bias` is (s,) or None, `compensation_weight` is None, (s,) or (F, s): its
-    rank says which member of the family this is.
+    `kernel` is (p, s), `bias` is (s,) or None, `compensation_weight` is None, (s,) or (F, s). By
+    default `per_feature` follows from its rank, which a symbolic trace does not know.
     """
+    if per_feature is None:
+        per_feature = is_per_feature(compensation_weight)
     if bias is None:
         bias = xp.zeros_like(kernel[0])
     if compensation_weight is None:
         rows = -bias[None, :]
-    elif is_per_feature(compensation_weight):
+    elif per_feature:
         rows = compensation_weight - layout.feature_shares * bias
     else:
         rows = (compensation_weight - bias)[None, :]
@@ -204,10 +234,18 @@ def fold(
 
 
 def activation(
-    x: "Any", kernel: "Any", bias: "Any", compensation_weight: "Any", layout: "Any", *, xp: "Any"
+    x: "Any",
+    kernel: "Any",
+    bias: "Any",
+    compensation_weight: "Any",
+    layout: "Any",
+    *,
+    xp: "Any",
+    cast: "Callable[[Any], Any] | None" = None,
 ) -> "Any":
     """The activation (..., s) of s neurons for x of shape (..., p), NaN where missing."""
-    pruned = prune(x, layout, xp=xp, per_feature=is_per_feature(compensation_weight))
+    per_feature = is_per_feature(compensation_weight)
+    pruned = prune(x, layout, xp=xp, per_feature=per_feature, cast=cast)
     return neurons(pruned, kernel, bias, compensation_weight, layout, xp=xp)
 
 
@@ -221,7 +259,8 @@ def neurons(
     xp: "Any",
 ) -> "Any":
     """The activation (..., s) of s neurons for what `prune` made of x."""
-    out = xp.matmul(pruned, fold(kernel, bias, compensation_weight, layout, xp=xp))
+    # Not `xp.matmul`: that of Keras on torch rounds float64 to float32.
+    out = pruned @ fold(kernel, bias, compensation_weight, layout, xp=xp)
     return out if bias is None else out + bias
 
 
@@ -235,7 +274,7 @@ def neutralizers(
     """
     rows = fold(kernel, bias, compensation_weight, layout, xp=xp)[layout.n_columns :]
     if is_per_feature(compensation_weight):
-        gap = rows if layout.membership is None else xp.matmul(layout.membership, rows)
+        gap = rows if layout.membership is None else layout.membership @ rows
     elif layout.column_shares is None:
         gap = rows / layout.n_columns
     else:

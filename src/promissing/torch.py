@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -23,16 +24,17 @@ _LAYOUT = ("column_shares", "feature_shares", "membership")
 
 
 class NanLinear(nn.Module):
-    """`nn.Linear` for inputs with holes: NaN is pruned and the bias scaled by what is left.
+    """`nn.Linear` for inputs with missing values: NaN adds nothing and the bias is scaled.
 
-    A complete row gets what `nn.Linear` gives, to rounding; a row with nothing observed gets zero,
-    or the compensation.
+    A complete row gives the output of `nn.Linear`, up to rounding. A row without known values
+    gives zero, or the compensation.
 
     Parameters
     ----------
     in_features, out_features : int
-        p columns in, s neurons out.
+        The number of columns p and the number of neurons s.
     bias : bool, default=True
+        Whether the layer has a bias, as in `nn.Linear`.
     compensation : {"none", "shared", "feature"}, default="none"
         "none" is PROMISSING (Eq. 3 of the paper); "shared" is mPROMISSING (Eq. 5), one learned
         weight per neuron, times the share missing; "feature" adds one learned weight per neuron
@@ -47,12 +49,22 @@ class NanLinear(nn.Module):
     Attributes
     ----------
     weight : Parameter (out_features, in_features)
+        The weights of the columns.
     bias : Parameter (out_features,) or None
+        None if `bias=False`.
     compensation_weight : Parameter (out_features,) or (n_features, out_features), or None
+        The shared compensation or the compensation per feature; None without compensation.
+
+    Warns
+    -----
+    UserWarning
+        Once, in training mode, if every value of a batch of two or more rows is NaN: a
+        normalising layer before this one turns whole columns into NaN.
 
     Notes
     -----
-    A `state_dict` of `nn.Linear` loads; the compensation then keeps its present value.
+    A `state_dict` of `nn.Linear` loads; the compensation then keeps its present value. The layer
+    can be compiled, exported (to ONNX, too) and traced by `torch.fx`.
 
     Examples
     --------
@@ -66,6 +78,7 @@ class NanLinear(nn.Module):
     weight: nn.Parameter
     bias: nn.Parameter | None
     compensation_weight: nn.Parameter | None
+    _watches = True  # Until the warning about a batch without known values has been given.
 
     def __init__(
         self,
@@ -131,7 +144,26 @@ class NanLinear(nn.Module):
         groups: Sequence[int] | None = None,
         shares: Sequence[float] | None = None,
     ) -> Self:
-        """A layer with the weights of `linear`, and a compensation of zero."""
+        """Make a layer with the weights of `linear` and a compensation of zero.
+
+        Parameters
+        ----------
+        linear : nn.Linear
+            The layer to copy. Frozen parameters stay frozen.
+        compensation, groups, shares : optional
+            As in `NanLinear`.
+
+        Returns
+        -------
+        NanLinear
+
+        Examples
+        --------
+        >>> import torch
+        >>> from promissing.torch import NanLinear
+        >>> NanLinear.from_linear(torch.nn.Linear(3, 4), compensation="shared")
+        NanLinear(in_features=3, out_features=4, bias=True, compensation='shared')
+        """
         layer = cls(
             linear.in_features,
             linear.out_features,
@@ -151,27 +183,110 @@ class NanLinear(nn.Module):
         return layer.train(linear.training)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The activations (..., out_features) of an input (..., in_features) with NaN."""
+        """Compute the activations.
+
+        Parameters
+        ----------
+        input : Tensor (..., in_features)
+            Floating point numbers, NaN where a value is missing.
+
+        Returns
+        -------
+        Tensor (..., out_features)
+
+        Warns
+        -----
+        UserWarning
+            Once, in training mode, if every value of a batch of two or more rows is NaN.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from promissing.torch import NanLinear
+        >>> NanLinear(3, 4)(torch.tensor([[1.0, torch.nan, 2.0]])).shape
+        torch.Size([1, 4])
+        """
+        layout: Any = self
+        # A trace of torch.fx has no shapes to check, one of torch.jit would warn about the check.
+        if not (isinstance(input, torch.fx.Proxy) or torch.jit.is_tracing()):  # type: ignore[attr-defined, no-untyped-call]
+            self._check(input)
+            if not self._layout_fits():
+                layout = self._layout.map(self._tensor)
+        per_feature = self.compensation == "feature"
+        pruned = _core.prune(
+            input, layout, xp=torch, per_feature=per_feature, cast=lambda a: a.to(input.dtype)
+        )
+        # Neither `mT` here nor a product of bool and float in `prune`: ONNX knows neither.
+        kernel = _core.fold(
+            self.weight.t(),
+            self.bias,
+            self.compensation_weight,
+            layout,
+            xp=torch,
+            per_feature=per_feature,
+        )
+        # `linear` fuses the bias into the product, which `matmul` and `+` do not.
+        return nn.functional.linear(pruned, kernel.t(), self.bias)
+
+    def _check(self, input: Tensor) -> None:
         if not input.is_floating_point():
             raise ValueError(f"expected an input of floating point numbers, but got {input.dtype}")
+        if input.layout != torch.strided:
+            raise ValueError(f"expected a dense input, but got {input.layout}; use to_dense()")
         if input.ndim == 0 or input.shape[-1] != self.in_features:
             raise ValueError(
                 f"expected an input with {self.in_features} features in its last dimension, "
                 f"but got {tuple(input.shape)}"
             )
-        pruned = _core.prune(input, self, xp=torch, per_feature=self.compensation == "feature")
-        # `linear` fuses the bias into the product, which `matmul` and `+` do not.
-        kernel = _core.fold(self.weight.mT, self.bias, self.compensation_weight, self, xp=torch)
-        return nn.functional.linear(pruned, kernel.mT, self.bias)
+        if self.training and not torch.compiler.is_compiling():
+            self._warn_if_all_missing(input)
+
+    def _warn_if_all_missing(self, input: Tensor) -> None:
+        """Warn, once, if every value of a batch is NaN.
+
+        Reading values from an accelerator would delay every step, so that only the first batch is
+        looked at there. Nothing is known of the values within `vmap` or of fake tensors.
+        """
+        if not self._watches or input.is_meta or input.shape[:-1].numel() < 2:
+            return
+        if not input.is_cpu:
+            if input.is_cuda and torch.cuda.is_current_stream_capturing():
+                return
+            self._watches = False
+        first = input.detach()[(0,) * (input.ndim - 1)]
+        try:
+            # Nearly every batch is settled by its first value, which costs microseconds.
+            all_missing = (
+                math.isnan(first[0]) and bool(first.isnan().all()) and bool(input.isnan().all())
+            )
+        except RuntimeError:
+            return
+        if all_missing:
+            self._watches = False
+            message = _core.all_missing_message(
+                "NanLinear", input.shape, "BatchNorm1d and LayerNorm"
+            )
+            warnings.warn(message, UserWarning, stacklevel=2)
+
+    def _layout_fits(self) -> bool:
+        """Whether the buffers are on the device of the weights and in their dtype.
+
+        They are not if `torch.func.functional_call` puts other parameters in.
+        """
+        return all(
+            value is None or (value.device, value.dtype) == (self.weight.device, self.weight.dtype)
+            for value in (self.column_shares, self.feature_shares, self.membership)
+        )
+
+    def _tensor(self, value: Any) -> Tensor:
+        return torch.tensor(value, dtype=self.weight.dtype, device=self.weight.device)
 
     def _fill_layout(self) -> None:
         """Set the buffers anew: moving may have rounded them, `to_empty` leaves them undefined."""
         for name in _LAYOUT:
             value = getattr(self._layout, name)
             if value is not None:
-                self._buffers[name] = torch.tensor(
-                    value, dtype=self.weight.dtype, device=self.weight.device
-                )
+                self._buffers[name] = self._tensor(value)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
@@ -179,7 +294,19 @@ class NanLinear(nn.Module):
         return self
 
     def neutralizers(self) -> np.ndarray:
-        """U (s, p) in NumPy: what each neuron sees in the place of a missing value (Eq. 4)."""
+        """Compute the value that stands for a gap in each neuron (Eq. 4 of the paper).
+
+        Returns
+        -------
+        ndarray (out_features, in_features)
+            The neutralizers. A weight of zero gives inf or NaN.
+
+        Examples
+        --------
+        >>> from promissing.torch import NanLinear
+        >>> NanLinear(3, 4).neutralizers().shape
+        (4, 3)
+        """
         kernel, bias, weight = (
             None if w is None else w.detach().cpu().double().numpy()
             for w in (self.weight.mT, self.bias, self.compensation_weight)
@@ -208,10 +335,10 @@ class NanLinear(nn.Module):
 
 
 class NanDropout(nn.Module):
-    """While training, make observed values unknown with probability `p`.
+    """While training, replace known values by NaN with probability `p`.
 
-    Ordinary dropout in front of a NaN-native layer would make observed zeros; this makes gaps, and
-    rescales nothing because the layer itself scales its bias by what is left.
+    Ordinary dropout before a NaN-native layer would give known zeros; this layer gives missing
+    values. It rescales nothing, because the next layer scales its bias by what is left.
 
     Parameters
     ----------
@@ -241,7 +368,18 @@ class NanDropout(nn.Module):
             self.groups = [int(g) for g in groups]
 
     def forward(self, input: Tensor) -> Tensor:
-        """The input, with more NaN in it while training."""
+        """Replace known values by NaN while training.
+
+        Parameters
+        ----------
+        input : Tensor (..., n_columns)
+            Floating point numbers, NaN where a value is missing.
+
+        Returns
+        -------
+        Tensor (..., n_columns)
+            The input itself in evaluation mode.
+        """
         if not self.training or self.p == 0:
             return input
         if not input.is_floating_point():

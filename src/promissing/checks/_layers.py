@@ -43,7 +43,25 @@ class _Gradient(Protocol):
 
 @dataclass(frozen=True)
 class LayerUnderTest:
-    """A layer as the checks see it: its two functions, its compensation and the precision."""
+    """A layer as the checks see it.
+
+    Parameters
+    ----------
+    forward, gradient : callable
+        As in `check_layer`.
+    compensation : {"none", "shared", "feature"}, default="none"
+        What the layer adds for what is missing.
+    dtype : {"float32", "float64", "bfloat16"}, default="float32"
+        The precision in which the layer computes.
+
+    Examples
+    --------
+    >>> from promissing.checks import LayerUnderTest
+    >>> layer = LayerUnderTest(lambda x, kernel, bias, weight, dtype: x @ kernel + bias)
+    >>> kernel, bias, weight = layer.draw(p=5, s=3)
+    >>> kernel.shape, bias.shape, weight
+    ((5, 3), (3,), None)
+    """
 
     forward: _Forward
     gradient: _Gradient | None = None
@@ -72,7 +90,23 @@ class LayerUnderTest:
 
 
 def tolerance(dtype: str) -> float:
-    """How far two ways to compute the same sum of a few terms may lie apart."""
+    """Return how far two ways to compute the same sum of a few terms may lie apart.
+
+    Parameters
+    ----------
+    dtype : {"float16", "bfloat16", "float32", "float64"}
+        The precision of the sum.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from promissing.checks import tolerance
+    >>> tolerance("float64")
+    1e-12
+    """
     return {"float64": 1e-12, "float32": 2e-6, "bfloat16": 5e-2, "float16": 1e-2}[dtype]
 
 
@@ -83,18 +117,23 @@ def check_layer(
     compensation: str = "none",
     dtypes: str | Iterable[str] = DTYPES,
 ) -> None:
-    """Run a layer through the whole contract; raise AssertionError at the first breach.
+    """Run every check of `LAYER_CHECKS` on a layer.
 
     Parameters
     ----------
     forward, gradient : callable
         `forward(x, kernel, bias, compensation_weight, dtype) -> output` and the gradients of the
-        output's sum with respect to the same arrays, all in NumPy. Without `gradient` nothing is
-        said about gradients.
+        output's sum with respect to the same arrays, all in NumPy. Without `gradient`, gradients
+        are not checked.
     compensation : {"none", "shared", "feature"}, default="none"
         What the layer adds for what is missing.
-    dtypes : str or iterable of str
+    dtypes : str or iterable of str, default=("float32", "float64", "bfloat16")
         The precisions to try.
+
+    Raises
+    ------
+    AssertionError
+        At the first check that fails, with its name and the precision.
 
     Examples
     --------
@@ -134,7 +173,10 @@ def check_all_missing_row_gives_the_compensation(layer: LayerUnderTest) -> None:
     expected = np.zeros_like(bias) if weight is None else weight
     if expected.ndim == 2:
         expected = expected.sum(axis=0)
-    out = layer(np.full((2, 5), np.nan), weights)
+    # One row has a value: a layer may warn about a batch without any.
+    x = np.full((3, 5), np.nan)
+    x[1, 2] = 1.0
+    out = layer(x, weights)[::2]
     layer.assert_close(out, np.stack([expected] * 2), "a row with nothing observed is off")
 
 
