@@ -9,9 +9,11 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 from cases import cases, spelled_out
 from hypothesis import given, settings
 
+from promissing import _core
 from promissing.checks import DTYPES, LAYER_CHECKS, LayerUnderTest
 
 keras = pytest.importorskip("keras")
@@ -94,17 +96,24 @@ def gradient_of(layer, x):
 @pytest.mark.parametrize("compensation", COMPENSATIONS)
 @pytest.mark.parametrize("check", LAYER_CHECKS)
 def test_contract(check, compensation, dtype):
-    layer = LayerUnderTest(forward, gradient, compensation, dtype)
-    if BACKEND == "torch" and dtype == "float64":
-        # Keras 3.15 multiplies float64 matrices in float32 there, for Dense as for us.
-        layer = LayerUnderTest(
-            lambda *arrays: forward(*arrays[:-1], "float64"),
-            lambda *arrays: gradient(*arrays[:-1], "float64"),
-            compensation,
-            "float32",
-        )
     with in_double(dtype):
-        check(layer)
+        check(LayerUnderTest(forward, gradient, compensation, dtype))
+
+
+@pytest.mark.parametrize("compensation", COMPENSATIONS)
+def test_float64_is_exact_with_groups_and_shares(compensation):
+    """`ops.matmul` of Keras on torch rounds to float32."""
+    rng = np.random.default_rng(0)
+    kernel, bias = rng.normal(size=(5, 3)), rng.normal(size=3)
+    weight = {"none": None, "shared": rng.normal(size=3), "feature": rng.normal(size=(3, 3))}
+    layout = {"groups": [0, 0, 1, 2, 2], "shares": [0.5, 0.3, 0.2]}
+    x = np.where(rng.random((6, 5)) < 0.4, np.nan, rng.normal(size=(6, 5)))
+    arrays = _core.Layout(5, **layout).arrays(np, per_feature=True)
+    expected = _core.activation(x, kernel, bias, weight[compensation], arrays, xp=np)
+    with in_double("float64"):
+        layer = build(kernel, bias, weight[compensation], "float64", **layout)
+        out = ops.convert_to_numpy(layer(tensor_of(x, "float64")))
+    np.testing.assert_allclose(out, expected, rtol=0, atol=1e-14)
 
 
 @settings(max_examples=15)  # Most of them compile something.
@@ -328,10 +337,72 @@ def test_another_width_than_at_build_is_refused():
         layer(np.ones((2, 5)))
 
 
-@pytest.mark.skipif(BACKEND == "torch", reason="Keras itself refuses sparse inputs there")
+def sparse_inputs():
+    dense = np.eye(4, dtype="float32")
+    yield scipy.sparse.csr_array(dense)
+    yield scipy.sparse.coo_matrix(dense)
+    if BACKEND == "torch":  # Keras itself refuses Input(sparse=True) there.
+        import torch
+
+        yield torch.tensor(dense).to_sparse()
+        yield torch.tensor(dense).to_sparse_csr()
+        return
+    yield keras.Input((4,), sparse=True)
+    if BACKEND == "jax":
+        from jax.experimental import sparse
+
+        yield sparse.BCOO.fromdense(dense)
+        yield sparse.BCSR.fromdense(dense)
+    else:
+        import tensorflow as tf
+
+        yield tf.sparse.from_dense(dense)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta:UserWarning")
 def test_sparse_inputs_are_refused():
-    with pytest.raises(ValueError, match="does not take sparse inputs. Make them dense"):
-        NanDense(3)(keras.Input((4,), sparse=True))
+    for inputs in sparse_inputs():
+        with pytest.raises(ValueError, match="does not take sparse inputs. Make them dense"):
+            NanDense(3)(inputs)
+
+
+def normalised():
+    """A model whose `Normalization` was adapted to gaps, and so turns every value into NaN."""
+    x, y = table(n=64)
+    normalization = keras.layers.Normalization()
+    normalization.adapt(x)
+    model = keras.Sequential([keras.Input((6,)), normalization, NanDense(1)])
+    return model, x, y
+
+
+ALL_MISSING = "Every value of a training batch.* is NaN.*Normalization.*StandardScaler"
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of Keras
+def test_a_normalising_layer_in_front_is_warned_about_once():
+    model, x, y = normalised()
+    with pytest.warns(UserWarning, match=ALL_MISSING):
+        model(x, training=True)
+    model(x, training=True)  # A second warning would be an error.
+    model, x, y = normalised()
+    model.compile("sgd", "mse", run_eagerly=True)
+    with pytest.warns(UserWarning, match=ALL_MISSING):
+        model.fit(x, y, epochs=1, verbose=0)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_no_warning_at_prediction_of_single_rows_or_after_a_first_batch():
+    model, x, y = normalised()
+    model.predict(x, verbose=0)
+    model(x)
+    model(x[:1], training=True)
+    layer = NanDense(3)
+    layer(x, training=True)
+    layer(np.full_like(x, np.nan), training=True)  # Only the first batch is looked at.
+    if BACKEND != "torch":  # There, `fit` is eager; a compiled step has no values to look at.
+        model.compile("sgd", "mse")
+        model.fit(x, y, epochs=1, verbose=0)
 
 
 def test_paper_weights_that_do_not_fit():

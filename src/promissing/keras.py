@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,11 +26,12 @@ __all__ = ["NanDense", "NanDropout"]
 
 @keras.saving.register_keras_serializable(package="promissing")
 class NanDense(keras.layers.Layer):
-    """`keras.layers.Dense` for inputs with holes: NaN is pruned, the bias scaled by what is left.
+    """`keras.layers.Dense` for inputs with missing values: NaN adds nothing, the bias is scaled.
 
-    A complete row gets what `Dense` gives, to rounding; a row with nothing observed gets zero, or
-    the compensation. Use it as the first layer and feed NaN where a value is missing. A process
-    that loads a saved model must `import promissing.keras` first, for Keras to know the layer.
+    A complete row gives the output of `Dense`, up to rounding. A row without known values gives
+    zero, or the compensation. Use it as the first layer and feed NaN where a value is missing. A
+    process that loads a saved model must `import promissing.keras` first, for Keras to know the
+    layer.
 
     The paper's own layer has a flag `use_c`: `use_c=False` is `compensation="none"` here and
     `use_c=True` is `compensation="shared"`. Its weights are taken over by `set_paper_weights`.
@@ -38,7 +41,7 @@ class NanDense(keras.layers.Layer):
     Parameters
     ----------
     units : int
-        s, the number of neurons.
+        The number of neurons s.
     activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, \
 bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         As in `keras.layers.Dense`.
@@ -50,16 +53,28 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         By default the shared compensation starts as one more row of the kernel, as in the paper,
         and the compensation per feature at zero.
     compensation_regularizer, compensation_constraint : optional
+        Applied to `compensation_weight`, as `kernel_regularizer` is to the kernel.
     groups : sequence of int, optional
         The feature each column belongs to, for columns that together encode one feature.
     shares : sequence of float, optional
         Each feature's share of a neuron; equal by default.
+    **kwargs : optional
+        As in `keras.layers.Layer`, for example `name` and `dtype`.
 
     Attributes
     ----------
     kernel : Variable (p, units)
+        The weights of the columns.
     bias : Variable (units,) or None
+        None if `use_bias=False`.
     compensation_weight : Variable (units,) or (n_features, units), or None
+        The shared compensation or the compensation per feature; None without compensation.
+
+    Warns
+    -----
+    UserWarning
+        If every value of the first training batch of two or more rows is NaN, in eager mode: a
+        normalising layer before this one turns whole columns into NaN.
 
     Examples
     --------
@@ -117,6 +132,7 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         self.shares = None if shares is None else [float(s) for s in shares]
         self.input_spec = keras.layers.InputSpec(min_ndim=2)
         self.supports_masking = True
+        self._watched = False  # Whether a training batch was searched for known values.
 
     def build(self, input_shape: Any) -> None:
         p = input_shape[-1]
@@ -162,26 +178,69 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         rows = self._layout.n_columns + 1
         return self.kernel_initializer((rows, *shape), dtype=dtype)[-1]
 
-    def call(self, inputs: Any) -> Any:
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        _refuse_sparse(inputs)
+        return super().__call__(inputs, *args, **kwargs)
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
         inputs = _floats(inputs, self)
+        if training and not self._watched:
+            self._warn_if_all_missing(inputs)
         layout = self._layout.map(lambda a: ops.convert_to_tensor(a, self.compute_dtype))
         kernel, bias, weight = (
             None if w is None else ops.convert_to_tensor(w)
             for w in (self.kernel, self.bias, self.compensation_weight)
         )
-        return self.activation(_core.activation(inputs, kernel, bias, weight, layout, xp=ops))
+        out = _core.activation(
+            inputs,
+            kernel,
+            bias,
+            weight,
+            layout,
+            xp=ops,
+            cast=lambda a: ops.cast(a, inputs.dtype),
+        )
+        return self.activation(out)
+
+    def _warn_if_all_missing(self, inputs: Any) -> None:
+        """Warn if every value of the first eager training batch of two or more rows is NaN."""
+        try:
+            values = ops.convert_to_numpy(ops.cast(inputs, "float32"))
+        except (NotImplementedError, RuntimeError, TypeError):
+            return  # While a graph is traced there are no values.
+        if math.prod(values.shape[:-1]) < 2:
+            return
+        self._watched = True
+        if np.isnan(values).all():
+            message = _core.all_missing_message(
+                "NanDense",
+                values.shape,
+                "BatchNormalization, LayerNormalization and, after `adapt`, Normalization",
+            )
+            warnings.warn(message, UserWarning, stacklevel=2)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[:-1], self.units)
 
-    def compute_output_spec(self, inputs: Any) -> keras.KerasTensor:
-        for kind in ("sparse", "ragged"):
-            if getattr(inputs, kind, False):
-                raise ValueError(f"`NanDense` does not take {kind} inputs. Make them dense.")
+    def compute_output_spec(self, inputs: Any, training: bool = False) -> keras.KerasTensor:
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
 
     def neutralizers(self) -> np.ndarray:
-        """U (s, p) in NumPy: what each neuron sees in the place of a missing value (Eq. 4)."""
+        """Compute the value that stands for a gap in each neuron (Eq. 4 of the paper).
+
+        Returns
+        -------
+        ndarray (units, p)
+            The neutralizers. A weight of zero gives inf or NaN.
+
+        Examples
+        --------
+        >>> from promissing.keras import NanDense
+        >>> layer = NanDense(4)
+        >>> layer.build((None, 3))
+        >>> layer.neutralizers().shape
+        (4, 3)
+        """
         if not self.built:
             raise ValueError("`neutralizers()` needs a built layer. Call it on data first.")
         kernel, bias, weight = (
@@ -198,10 +257,21 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         kernel : array (p, units) or (p + 1, units)
             With `use_c=True` the listing keeps the compensation as the last row of the kernel.
         bias : array (units,)
+            The bias of the paper's layer.
         as_listed : bool, default=True
             The listing with `use_c=True` divides the bias by p + 1 where Eq. 5 divides by p. True
             keeps the predictions of the trained layer, by adding b / (p + 1) to the compensation;
             False takes the row as the w_c of Eq. 5.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.keras import NanDense
+        >>> layer = NanDense(2, compensation="shared")
+        >>> layer.build((None, 3))
+        >>> layer.set_paper_weights(np.ones((4, 2)), np.zeros(2))
+        >>> layer.get_weights()[-1].tolist()
+        [1.0, 1.0]
         """
         if not self.built:
             raise ValueError("`set_paper_weights()` needs a built layer. Call it on data first.")
@@ -247,10 +317,10 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
 
 @keras.saving.register_keras_serializable(package="promissing")
 class NanDropout(keras.layers.Layer):
-    """While training, make observed values unknown with probability `rate`.
+    """While training, replace known values by NaN with probability `rate`.
 
-    Ordinary dropout in front of a NaN-native layer would make observed zeros; this makes gaps, and
-    rescales nothing because the layer itself scales its bias by what is left.
+    Ordinary dropout before a NaN-native layer would give known zeros; this layer gives missing
+    values. It rescales nothing, because the next layer scales its bias by what is left.
 
     Parameters
     ----------
@@ -259,6 +329,9 @@ class NanDropout(keras.layers.Layer):
     groups : sequence of int, optional
         The group each column belongs to; the columns of a group vanish together.
     seed : int, optional
+        Random seed.
+    **kwargs : optional
+        As in `keras.layers.Layer`, for example `name` and `dtype`.
 
     Examples
     --------
@@ -316,6 +389,26 @@ class NanDropout(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         config = {"rate": self.rate, "groups": self.groups, "seed": self.seed}
         return {**super().get_config(), **config}
+
+
+def _refuse_sparse(inputs: Any) -> None:
+    """Raise for the sparse and ragged tensors of Keras, its backends and SciPy."""
+    names = {kind.__name__ for kind in type(inputs).__mro__}
+    layout = str(getattr(inputs, "layout", ""))  # of a tensor of PyTorch
+    if (
+        names & {"SparseTensor", "IndexedSlices", "JAXSparse", "spmatrix", "sparray"}
+        or layout.startswith("torch.sparse")
+        or getattr(inputs, "sparse", False)
+    ):
+        kind = "sparse"
+    elif "RaggedTensor" in names or getattr(inputs, "ragged", False):
+        kind = "ragged"
+    else:
+        return
+    raise ValueError(
+        f"`NanDense` does not take {kind} inputs. Make them dense. "
+        f"Received: {type(inputs).__name__} of shape {tuple(inputs.shape)}"
+    )
 
 
 def _floats(inputs: Any, layer: keras.layers.Layer) -> Any:
