@@ -50,7 +50,7 @@ def jax_steps(n: int, p: int, s: int) -> dict[str, Callable[[], Any]]:
         return lambda: jax.block_until_ready(grad(params, x))
 
     plain = init(jax.random.key(0), p, s)
-    steps = {"plain": step(lambda w, x: x @ w.kernel + w.bias, plain, complete)}
+    steps = {"plain": step(lambda w, x: x @ w["kernel"] + w["bias"], plain, complete)}
     for name in COMPENSATIONS:
         steps[name] = step(apply, init(jax.random.key(0), p, s, compensation=name), gaps)
     return steps

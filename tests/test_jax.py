@@ -1,22 +1,24 @@
+import doctest
 import functools
+import importlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from cases import cases, spelled_out
 from hypothesis import given, settings
 
 from promissing.checks import LAYER_CHECKS, LayerUnderTest
-from promissing.jax import NanDenseParams, apply, init, neutralizers
+from promissing.jax import apply, init, neutralizers
 
 COMPENSATIONS = ("none", "shared", "feature")
 
 
 def params_of(kernel, bias, weight, dtype):
-    return NanDenseParams(
-        *(None if w is None else jnp.asarray(w, dtype) for w in (kernel, bias, weight))
-    )
+    weights = {"kernel": kernel, "bias": bias, "compensation_weight": weight}
+    return {name: jnp.asarray(w, dtype) for name, w in weights.items() if w is not None}
 
 
 def forward(x, kernel, bias, weight, dtype):
@@ -32,7 +34,8 @@ def gradient(x, kernel, bias, weight, dtype):
     by_params, by_x = jax.grad(total, argnums=(0, 1))(
         params_of(kernel, bias, weight, dtype), jnp.asarray(x, dtype)
     )
-    return [by_x, *by_params]
+    names = ("kernel", "bias", "compensation_weight")
+    return [by_x, *(by_params.get(name) for name in names)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
@@ -82,18 +85,71 @@ def test_jit_vmap_grad_and_scan_together(compensation):
 
 def test_init_is_glorot_with_the_shared_compensation_as_one_more_row():
     params = init(jax.random.key(0), 5, 4000, compensation="shared")
-    assert params.kernel.shape == (5, 4000)
-    assert not params.bias.any()
-    assert np.abs(params.kernel).max() <= (6 / 4005) ** 0.5
-    assert np.std(params.compensation_weight) == pytest.approx((2 / 4006) ** 0.5, rel=0.05)
+    assert params["kernel"].shape == (5, 4000)
+    assert not params["bias"].any()
+    assert np.abs(params["kernel"]).max() <= (6 / 4005) ** 0.5
+    assert np.std(params["compensation_weight"]) == pytest.approx((2 / 4006) ** 0.5, rel=0.05)
     grouped = init(jax.random.key(0), 5, 2, compensation="feature", groups=[0, 0, 1, 1, 1])
-    assert grouped.compensation_weight.shape == (2, 2)
-    assert not grouped.compensation_weight.any()
+    assert grouped["compensation_weight"].shape == (2, 2)
+    assert not grouped["compensation_weight"].any()
 
 
 def test_neutralizers_have_one_row_per_neuron():
-    params = init(jax.random.key(0), 5, 2)._replace(bias=jnp.ones(2))
-    np.testing.assert_allclose(neutralizers(params), -1 / (5 * np.asarray(params.kernel).T))
+    params = init(jax.random.key(0), 5, 2) | {"bias": jnp.ones(2)}
+    np.testing.assert_allclose(neutralizers(params), -1 / (5 * np.asarray(params["kernel"]).T))
+
+
+def by_name(params):
+    """Label parameters by their names, as optax's documentation does: for dicts only."""
+    return {
+        name: by_name(value)
+        if isinstance(value, dict)
+        else "matrix"
+        if name == "kernel"
+        else "rest"
+        for name, value in params.items()
+    }
+
+
+OPTIMIZERS = {
+    "adam": lambda: optax.adam(0.05),
+    "muon": lambda: optax.contrib.muon(0.05),
+    "multi_transform": lambda: optax.multi_transform(
+        {"matrix": optax.adamw(0.05), "rest": optax.adam(0.05)}, by_name
+    ),
+    "masked": lambda: optax.chain(
+        optax.masked(
+            optax.add_decayed_weights(1e-4),
+            lambda params: jax.tree.map(lambda label: label == "matrix", by_name(params)),
+        ),
+        optax.adam(0.05),
+    ),
+}
+
+
+@pytest.mark.parametrize(("compensation", "nested"), [("none", False), ("feature", True)])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_of_optax_that_choose_by_name(name, compensation, nested):
+    optimizer = OPTIMIZERS[name]()
+    params = init(jax.random.key(0), 6, 1, compensation=compensation)
+    assert type(params) is dict
+    params = {"first": params} if nested else params
+    x = jax.random.normal(jax.random.key(1), (32, 6))
+    y = x.sum(-1)
+    x = jnp.where(jax.random.bernoulli(jax.random.key(2), 0.3, x.shape), jnp.nan, x)
+
+    def loss(params):
+        return jnp.mean((apply(params["first"] if nested else params, x)[:, 0] - y) ** 2)
+
+    @jax.jit
+    def step(params, state):
+        updates, state = optimizer.update(jax.grad(loss)(params), state, params)
+        return optax.apply_updates(params, updates), state
+
+    before, state = loss(params), optimizer.init(params)
+    for _ in range(10):
+        params, state = step(params, state)
+    assert loss(params) < before
 
 
 @pytest.mark.parametrize(
@@ -113,3 +169,9 @@ def test_neutralizers_have_one_row_per_neuron():
 def test_bad_arguments(call, message):
     with pytest.raises(ValueError, match=message):
         call(jax.random.key(0))
+
+
+def test_examples_in_docstrings():
+    result = doctest.testmod(importlib.import_module("promissing.jax"))
+    assert result.attempted
+    assert not result.failed

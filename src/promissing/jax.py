@@ -1,9 +1,9 @@
-"""The NaN-native layer as pure functions on a NamedTuple of arrays, for JAX."""
+"""The NaN-native layer as pure functions on a dict of arrays, for JAX."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NotRequired, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +15,37 @@ from promissing import _core
 __all__ = ["NanDenseParams", "apply", "init", "neutralizers"]
 
 
-class NanDenseParams(NamedTuple):
-    """The weights of s neurons over p columns.
+class NanDenseParams(TypedDict):
+    """The weights of s neurons over p columns, as a plain dict of arrays.
 
-    The rank of `compensation_weight` says which member of the family this is: None for "none",
-    (s,) for "shared", (F, s) for "feature".
+    Optimisers that choose parameters by name, such as those of `optax.multi_transform`, expect a
+    plain dict; flax and equinox take one, too.
+
+    Attributes
+    ----------
+    kernel : array (p, s)
+    bias : array (s,)
+    compensation_weight : array (s,) or (F, s)
+        (s,) for the shared compensation and (F, s) for the compensation per feature. Without
+        compensation there is no such key.
+
+    Examples
+    --------
+    >>> import jax, optax
+    >>> from promissing.jax import init
+    >>> params = init(jax.random.key(0), 3, 2, compensation="shared")
+    >>> {name: weight.shape for name, weight in params.items()}
+    {'kernel': (3, 2), 'bias': (2,), 'compensation_weight': (2,)}
+    >>> optimizer = optax.multi_transform(
+    ...     {"decay": optax.adamw(1e-3), "plain": optax.adam(1e-3)},
+    ...     {"kernel": "decay", "bias": "plain", "compensation_weight": "plain"},
+    ... )
+    >>> state = optimizer.init(params)
     """
 
     kernel: jax.Array
     bias: jax.Array
-    compensation_weight: jax.Array | None
+    compensation_weight: NotRequired[jax.Array]
 
 
 def init(
@@ -57,12 +78,17 @@ def init(
     dtype : optional
         JAX's default float if not given.
 
+    Returns
+    -------
+    NanDenseParams
+        A dict of `kernel`, `bias` and, with a compensation, `compensation_weight`.
+
     Examples
     --------
     >>> import jax, jax.numpy as jnp
     >>> from promissing.jax import apply, init
     >>> params = init(jax.random.key(0), 3, 2, compensation="shared")
-    >>> bool((apply(params, jnp.full(3, jnp.nan)) == params.compensation_weight).all())
+    >>> bool((apply(params, jnp.full(3, jnp.nan)) == params["compensation_weight"]).all())
     True
     """
     _core.check_compensation(compensation)
@@ -73,12 +99,12 @@ def init(
     draw = jax.nn.initializers.glorot_uniform()
     kernel_key, compensation_key = jax.random.split(key)
     kernel = draw(kernel_key, (in_features, units), dtype)
-    weight = None
+    params = NanDenseParams(kernel=kernel, bias=jnp.zeros(units, kernel.dtype))
     if compensation == "shared":
-        weight = draw(compensation_key, (in_features + 1, units), dtype)[-1]
+        params["compensation_weight"] = draw(compensation_key, (in_features + 1, units), dtype)[-1]
     elif compensation == "feature":
-        weight = jnp.zeros((layout.n_features, units), kernel.dtype)
-    return NanDenseParams(kernel, jnp.zeros(units, kernel.dtype), weight)
+        params["compensation_weight"] = jnp.zeros((layout.n_features, units), kernel.dtype)
+    return params
 
 
 def apply(
@@ -88,16 +114,38 @@ def apply(
     groups: Sequence[int] | None = None,
     shares: Sequence[float] | None = None,
 ) -> jax.Array:
-    """The activations (..., s) for x of shape (..., p), NaN where a value is missing.
+    """Compute the activations. Works under `jit`, `vmap`, `grad` and `scan`.
 
-    `groups` (column -> feature) and `shares` (one per feature) are Python values, fixed while
-    tracing. Works under `jit`, `vmap`, `grad` and `scan`.
+    Parameters
+    ----------
+    params : NanDenseParams
+        The weights, as given by `init`.
+    x : array (..., p)
+        The input, NaN where a value is missing.
+    groups : sequence of int, optional
+        The feature each column belongs to, as given to `init`. A Python value, fixed while
+        tracing.
+    shares : sequence of float, optional
+        Each feature's share of a neuron; equal by default. A Python value, fixed while tracing.
+
+    Returns
+    -------
+    jax.Array (..., s)
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from promissing.jax import apply, init
+    >>> params = init(jax.random.key(0), 3, 2)
+    >>> jax.jit(apply)(params, jnp.full((1, 3), jnp.nan)).tolist()
+    [[0.0, 0.0]]
     """
-    x = jnp.asarray(x, params.kernel.dtype)
-    layout = _layout(params, groups, shares, x.shape[-1] if x.ndim else 0)
-    per_feature = _core.is_per_feature(params.compensation_weight)
-    layout = layout.arrays(np, per_feature=per_feature).map(lambda a: jnp.asarray(a, x.dtype))
-    out: jax.Array = _core.activation(x, *params, layout, xp=jnp)
+    kernel, bias, weight = _weights(params)
+    x = jnp.asarray(x, kernel.dtype)
+    layout = _layout(kernel, weight, groups, shares, x.shape[-1] if x.ndim else 0)
+    layout = layout.arrays(np, per_feature=_core.is_per_feature(weight))
+    layout = layout.map(lambda a: jnp.asarray(a, x.dtype))
+    out: jax.Array = _core.activation(x, kernel, bias, weight, layout, xp=jnp)
     return out
 
 
@@ -107,27 +155,53 @@ def neutralizers(
     groups: Sequence[int] | None = None,
     shares: Sequence[float] | None = None,
 ) -> np.ndarray:
-    """U (s, p) in NumPy: what each neuron sees in the place of a missing value (Eq. 4)."""
-    kernel, bias, weight = (None if w is None else np.asarray(w, float) for w in params)
-    layout = _layout(params, groups, shares, params.kernel.shape[0])
+    """Compute the value that stands for a gap in each neuron (Eq. 4 of the paper).
+
+    Parameters
+    ----------
+    params : NanDenseParams
+        The weights, as given by `init`.
+    groups : sequence of int, optional
+        The feature each column belongs to, as given to `init`.
+    shares : sequence of float, optional
+        Each feature's share of a neuron; equal by default.
+
+    Returns
+    -------
+    ndarray (s, p)
+        The neutralizers. A weight of zero gives inf or NaN.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from promissing.jax import neutralizers
+    >>> neutralizers({"kernel": jnp.full((2, 1), 0.5), "bias": jnp.ones(1)}).tolist()
+    [[-1.0, -1.0]]
+    """
+    kernel, bias, weight = (None if w is None else np.asarray(w, float) for w in _weights(params))
+    layout = _layout(kernel, weight, groups, shares, params["kernel"].shape[0])
     layout = layout.arrays(np, per_feature=_core.is_per_feature(weight))
     return np.asarray(_core.neutralizers(kernel, bias, weight, layout, xp=np))
 
 
+def _weights(params: NanDenseParams) -> tuple[Any, Any, Any]:
+    return params["kernel"], params["bias"], params.get("compensation_weight")
+
+
 def _layout(
-    params: NanDenseParams,
+    kernel: Any,
+    weight: Any,
     groups: Sequence[int] | None,
     shares: Sequence[float] | None,
     n_columns: int,
 ) -> _core.Layout:
-    expected = params.kernel.shape[0]
+    expected = kernel.shape[0]
     if n_columns != expected:
         raise ValueError(
             f"The last axis of `x` must have {expected} columns, as the kernel. "
             f"Received: {n_columns}."
         )
     layout = _core.Layout(expected, groups, shares)
-    weight = params.compensation_weight
     rows = layout.n_features if weight is None or weight.ndim == 1 else weight.shape[0]
     if rows != layout.n_features:
         raise ValueError(
