@@ -195,7 +195,7 @@ def prune(
     if per_feature:
         extra = number(missing if absent is None else absent)
         if absent is None and layout.membership is not None:
-            extra = extra @ layout.membership
+            extra = xp.matmul(extra, layout.membership)
     elif layout.column_shares is not None:
         mask = cast(missing) if cast else missing
         extra = xp.sum(xp.multiply(mask, layout.column_shares), axis=-1, keepdims=True)
@@ -259,8 +259,7 @@ def neurons(
     xp: "Any",
 ) -> "Any":
     """The activation (..., s) of s neurons for what `prune` made of x."""
-    # Not `xp.matmul`: that of Keras on torch rounds float64 to float32.
-    out = pruned @ fold(kernel, bias, compensation_weight, layout, xp=xp)
+    out = xp.matmul(pruned, fold(kernel, bias, compensation_weight, layout, xp=xp))
     return out if bias is None else out + bias
 
 
@@ -274,7 +273,7 @@ def neutralizers(
     """
     rows = fold(kernel, bias, compensation_weight, layout, xp=xp)[layout.n_columns :]
     if is_per_feature(compensation_weight):
-        gap = rows if layout.membership is None else layout.membership @ rows
+        gap = rows if layout.membership is None else xp.matmul(layout.membership, rows)
     elif layout.column_shares is None:
         gap = rows / layout.n_columns
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,18 @@ except ImportError as error:
 from keras import activations, constraints, initializers, ops, regularizers
 
 __all__ = ["NanDense", "NanDropout"]
+
+
+class _Ops:
+    """`keras.ops` with the product of the backend: on torch, Keras's rounds float64 to float32."""
+
+    matmul = staticmethod(operator.matmul)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(ops, name)
+
+
+_OPS = _Ops()
 
 
 @keras.saving.register_keras_serializable(package="promissing")
@@ -197,7 +210,7 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
             bias,
             weight,
             layout,
-            xp=ops,
+            xp=_OPS,
             cast=lambda a: ops.cast(a, inputs.dtype),
         )
         return self.activation(out)
