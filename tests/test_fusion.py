@@ -500,6 +500,7 @@ def test_decisions_are_the_mean_of_the_members(fitted):
     for m in range(2):
         one = pickle.loads(pickle.dumps(fitted))
         one.params_ = {k: v[m : m + 1] for k, v in fitted.params_.items()}
+        one.prior_offset_ = fitted.prior_offset_[m : m + 1]
         members.append(one)
     for name, p in fitted.decision_by_modality(X).items():
         each = [one.decision_by_modality(X)[name] for one in members]

@@ -69,6 +69,7 @@ def test_probabilities_are_the_mean_of_the_members_and_spread_their_deviation(ta
         one.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
         one.__dict__.update(_target=fitted._target, _network=fitted._network, _warned=set())
         one.params_ = {k: v[m : m + 1] for k, v in fitted.params_.items()}
+        one.prior_offset_ = fitted.prior_offset_[m : m + 1]
         members.append(one.predict_proba(X))
     np.testing.assert_allclose(fitted.predict_proba(X), np.mean(members, axis=0))
     np.testing.assert_allclose(fitted.spread(X), np.std(members, axis=0))
@@ -102,7 +103,7 @@ def test_a_neutralizer_in_the_gap_changes_nothing():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
     X[::4, 1] = np.nan
-    model = regressor((1,), max_iter=20, random_state=0).fit(X, y)
+    model = regressor((1,), max_iter=20, prior_correction=False, random_state=0).fit(X, y)
     row = np.array([[0.3, np.nan, -0.2]])
     mean, deviation = np.nanmean(X[:, 1]), np.nanstd(X[:, 1])
     filled = row.copy()
@@ -473,7 +474,8 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
             lambda m: m.set_params(class_weight={0: 0, 1: 1}).fit(X, Y, X_val=X[::2], y_val=Y[::2]),
             "All rows to judge epochs by weigh nothing",
         ),
-        (lambda m: m.fit(X, Y, sample_weight=np.full(20, 1e-46)), "goes from 1e-46 to 1e-46"),
+        (lambda m: m.fit(X, Y, sample_weight=np.r_[1e-46, np.ones(19)]), "has a ratio of 1e-46"),
+        (lambda m: m.fit(X, Y, sample_weight=np.full(20, 1e308)), "`sample_weight` is not finite"),
         (lambda m: m.set_params(kinds=["number"]).fit(X, Y), "`kinds` must be a mapping"),
         (
             lambda m: m.set_params(kinds={1: "category"}).fit(FRAME.set_axis([1, 0], axis=1), Y),
@@ -662,7 +664,7 @@ def test_the_prior_is_that_of_all_batches():
 
 def test_warnings_point_at_the_caller():
     model = regressor((8,), max_iter=3).fit(X, X[:, 0])
-    with pytest.warns(UserWarning, match="had no gap") as caught:
+    with pytest.warns(UserWarning, match="had no missing values") as caught:
         model.predict(np.full((1, 2), np.nan))
     assert caught[0].filename == __file__
 
@@ -739,7 +741,7 @@ def test_rows_are_predicted_some_at_a_time(monkeypatch, table, fitted):
     whole = fitted.predict_proba(frame), fitted.known_share(frame)
     monkeypatch.setattr(_estimator, "CELLS", 1)
     monkeypatch.setattr(_estimator, "ROWS", 50)
-    sizes = [len(block) for block in fitted._encoded_blocks(frame)]
+    sizes = [len(block) for block, _ in fitted._encoded_blocks(frame)]
     assert len(sizes) > 1
     assert sum(sizes) == len(frame)
     np.testing.assert_allclose(fitted.predict_proba(frame), whole[0], rtol=1e-12)

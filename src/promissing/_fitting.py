@@ -253,7 +253,8 @@ class Fitting(ABC):
         validate_data(self, table.named, reset=not resume, skip_check_array=True)
         check_consistent_length(X, y)
         weight = check_weight(sample_weight, table.shape[0])
-        total = weight.sum()
+        with np.errstate(over="ignore"):
+            total = weight.sum()
         if not np.isfinite(total):
             raise ValueError("The sum of `sample_weight` is not finite. Divide the weights by it.")
         weight = _relative(weight)

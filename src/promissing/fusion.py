@@ -353,6 +353,8 @@ beta_2, epsilon, kinds, n_bins, max_categories, unseen
         The class labels, sorted; the numbers of the labels if a row may have several.
     prior_ : array (K,)
         The weighted shares of the classes in training, resampled if they were.
+    prior_offset_ : array (members, outputs) or None
+        The correction of the outputs of an empty row; None without `prior_correction`.
     neutralizers_ : dict
         What each neuron sees in the place of a missing value, by feature.
     n_outputs_ : int

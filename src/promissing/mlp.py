@@ -305,6 +305,8 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         The class labels, sorted; the numbers of the labels if a row may have several.
     prior_ : array (K,)
         The weighted shares of the classes in training.
+    prior_offset_ : array (members, outputs) or None
+        The correction of the outputs of an empty row; None without `prior_correction`.
     encoder_ : TableEncoder
         The fitted encoder of the columns.
     params_ : dict of arrays
