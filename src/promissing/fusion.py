@@ -360,7 +360,7 @@ beta_2, epsilon, kinds, n_bins, max_categories, unseen
     n_outputs_ : int
         Outputs of every decision, one for each class.
     encoder_, params_, loss_curve_, validation_loss_curve_, loss_, best_loss_, n_iter_, \
-n_members_, n_features_in_, feature_names_in_, missing_values_
+n_members_, n_features_in_, feature_names_in_, missing_values_, target_name_, reading_
         As in `NanMLPClassifier`.
 
     Examples
@@ -543,7 +543,7 @@ beta_1, beta_2, epsilon, n_iter_no_change, kinds, n_bins, max_categories, unseen
         Number of targets.
     modalities_, modality_columns_, neutralizers_, encoder_, params_, loss_curve_, \
 validation_loss_curve_, loss_, best_loss_, n_iter_, n_members_, n_features_in_, \
-feature_names_in_, missing_values_
+feature_names_in_, missing_values_, target_name_, reading_
         As in `NanFusionClassifier`.
 
     Examples

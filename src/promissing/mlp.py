@@ -331,6 +331,10 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
     missing_values_ : tuple of str
         Texts that were read as missing in the file the model was fitted on. Set by the command
         line; otherwise empty.
+    target_name_ : str or None
+        The name of the target column. Set by the command line; otherwise None.
+    reading_ : dict or None
+        Options the table was read with. Set by the command line; otherwise None.
 
     Examples
     --------
@@ -458,7 +462,8 @@ n_bins, fine_bins, max_categories, unseen
     prior_ : array (k,)
         The weighted mean of the targets in training.
     encoder_, params_, loss_curve_, validation_loss_curve_, loss_, best_loss_, n_iter_, \
-n_members_, neutralizers_, n_features_in_, feature_names_in_, n_outputs_, missing_values_
+n_members_, neutralizers_, n_features_in_, feature_names_in_, n_outputs_, missing_values_, \
+target_name_, reading_
         As in `NanMLPClassifier`.
 
     Examples
