@@ -1,0 +1,43 @@
+"""Predictions that must not change from one version to the next; see `tests/golden/cases.py`.
+
+On the machine that wrote the golden files they agree bit for bit, which ``PROMISSING_EXACT=1``
+checks. Elsewhere single precision rounds differently in training.
+"""
+
+import os
+
+import numpy as np
+import pytest
+from golden import cases
+
+import promissing
+
+GOLDEN = np.load(cases.HERE / "predictions.npz")
+
+
+def assert_same(found, expected):
+    if os.environ.get("PROMISSING_EXACT"):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return cases.make()[0]
+
+
+@pytest.mark.parametrize("name", GOLDEN.files)
+def test_training_gives_the_golden_predictions(made, name):
+    assert_same(made[name], GOLDEN[name])
+
+
+def test_every_case_has_golden_predictions(made):
+    assert set(made) == set(GOLDEN.files)
+
+
+@pytest.mark.parametrize(("cls", "case"), cases.FILES.items())
+def test_saved_models_give_the_golden_predictions(cls, case):
+    model = promissing.load(cases.HERE / f"{cls}.safetensors")
+    assert type(model).__name__ == cls
+    X, _ = cases.mixed() if case == "mixed" else cases.table()
+    np.testing.assert_allclose(cases.outputs(model, X), GOLDEN[case], rtol=1e-9, atol=1e-12)
