@@ -195,7 +195,7 @@ class NanEstimator(Fitting, BaseEstimator):
         >>> import numpy as np
         >>> from promissing import NanMLPRegressor
         >>> X = np.random.default_rng(0).normal(size=(100, 2))
-        >>> model = NanMLPRegressor(min_known=0.6, n_members=1, max_iter=5, random_state=0)
+        >>> model = NanMLPRegressor(min_known=0.6, n_members=1, random_state=0)
         >>> result = model.fit(X, X[:, 0]).predict_selective([[1.0, 2.0], [np.nan, 2.0]])
         >>> result.abstained
         array([False,  True])

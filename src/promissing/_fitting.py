@@ -484,7 +484,7 @@ class Fitting(ABC):
             self.prior_offset_ = self._target.prior_outputs(self.prior_) - outputs
 
     def _learns_prior(self) -> bool:
-        """Whether nothing known is to mean the prior, by empty rows and a last step."""
+        """Whether training starts at the prior and teaches it by empty rows."""
         return self._has_empty_row and bool(self.augment)
 
     def _gaps(self, table: Array) -> Array:

@@ -245,9 +245,9 @@ class NanMLPClassifier(NanClassifier, _NanMLP):
         U(0, 1), so that the network learns to do without. By "auto" the other rows lose some too,
         with probabilities from U(0, 0.5), but only of the features that have gaps anyway, and where
         gaps are many: if more than an eighth of the cells are missing, and from a quarter of them
-        on in full, no feature counting for more than that quarter. One row in 16 is empty besides
-        and has the prior for its target, and `fit` ends with a small step by which a row of which
-        nothing is known predicts it.
+        on in full, no feature counting for more than that quarter. One more row in 16 is
+        empty and has the prior as its target. With any `augment`, `prior_correction` makes an empty
+        row predict the prior exactly.
     class_weight : dict or "balanced", optional
         Weights of the classes, as elsewhere in scikit-learn.
     prior_correction : bool, default=True

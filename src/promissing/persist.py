@@ -134,7 +134,7 @@ def save(model: Any, path: str | Path) -> None:
     >>> import numpy as np, promissing, tempfile, pathlib
     >>> from promissing import persist
     >>> X, y = np.array([[0.0], [1.0], [np.nan], [1.0]] * 5), [0, 1, 0, 1] * 5
-    >>> model = promissing.NanMLPClassifier(max_iter=5, random_state=0).fit(X, y)
+    >>> model = promissing.NanMLPClassifier(n_members=1, random_state=0).fit(X, y)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
     >>> persist.save(model, path)
     >>> path.exists()
@@ -229,11 +229,11 @@ def load(path: str | Path) -> Any:
     --------
     >>> import numpy as np, promissing, tempfile, pathlib
     >>> X, y = np.array([[0.0], [1.0], [np.nan], [1.0]] * 5), [0, 1, 0, 1] * 5
-    >>> model = promissing.NanMLPClassifier(max_iter=5, random_state=0).fit(X, y)
+    >>> model = promissing.NanMLPClassifier(n_members=1, random_state=0).fit(X, y)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
     >>> model.save(path)
     >>> promissing.load(path)
-    NanMLPClassifier(max_iter=5, random_state=0)
+    NanMLPClassifier(n_members=1, random_state=0)
     """
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no file {path}.")
