@@ -493,6 +493,11 @@ def dictionary(codes, entries, **how):
     return pd.DataFrame({"c": pd.Series(pd.arrays.ArrowExtensionArray(array))})
 
 
+def arrow_table(frame):
+    # Not `from_pandas`: pandas 2.2 cannot read back the dtype that it writes into the table.
+    return pa.table({name: frame[name].array.__arrow_array__() for name in frame})
+
+
 @pytest.mark.parametrize(
     ("codes", "entries"),
     [
@@ -501,7 +506,7 @@ def dictionary(codes, entries, **how):
         ([0, None, 2, 1], ["b", "b", "a"]),
     ],
 )
-@pytest.mark.parametrize("make", [pd.DataFrame, pa.Table.from_pandas])
+@pytest.mark.parametrize("make", [pd.DataFrame, arrow_table])
 def test_entries_of_an_arrow_dictionary_count_where_they_occur(codes, entries, make):
     text, table = column(["b", None, "a", "b"]), make(dictionary(codes, entries))
     encoder = TableEncoder().fit(table)
