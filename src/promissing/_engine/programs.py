@@ -1,4 +1,4 @@
-"""Compiled programs, of which a limited number is kept.
+"""A cache of compiled programs with a limited size.
 
 `jax.jit` never forgets a program. One takes about 10 MB, so a process that trains networks of many
 shapes would grow without limit. Forgetting changes no number: what is needed again is compiled

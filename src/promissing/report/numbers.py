@@ -76,10 +76,10 @@ def calibration(found: Judged, random_state: int = 0) -> dict[str, Any]:
 
 
 def coverage(found: Judged) -> dict[str, Any]:
-    """The mean absolute error among the rows of which at least some share is known.
+    """The mean absolute error of the rows with at least a given known share.
 
     Rows are ranked by that share alone. The ensemble spread falls as values go missing, and would
-    rank rows of which nothing is known first.
+    rank rows without known values first.
     """
     size = np.abs(found.y - found.output)
     levels, which = np.unique(-np.round(found.known, 9), return_inverse=True)

@@ -234,9 +234,9 @@ def _coverage(found: Found, report: Found) -> tuple[str, list[str]]:
             if better
             else "Leaving out the rows with most missing values does not help much",
             [
-                f"{how} In the {percent(half['coverage'])} of the rows of which at least "
-                f"{percent(half['limit'])} is known, the mean error is {number(half['value'])} "
-                f"instead of {number(whole['value'])}."
+                f"{how} {percent(half['coverage'])} of the rows have a known share of at least "
+                f"{percent(half['limit'])}. Their mean error is {number(half['value'])}, and that "
+                f"of all rows is {number(whole['value'])}."
             ],
         )
     part = next(one for one in found["points"] if one["coverage"] == 0.8)
