@@ -10,9 +10,9 @@ means and, by seed, how far mPROMISSING is from KNN.
 from __future__ import annotations
 
 import numpy as np
+from studies import _clinical_tasks
 
 from promissing import datasets
-from promissing.experiments import _clinical_tasks
 
 NAMES = ("drop-features", "knn", "promissing", "mpromissing", "hgb")
 SEEDS = range(5)

@@ -26,7 +26,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from promissing import NanMLPClassifier, _training, strategies  # noqa: F401 (before memory is read)
+from promissing import NanMLPClassifier
+from promissing.compare import strategies
 
 warnings.filterwarnings("ignore")
 SIZES = ((5_000, 8), (5_000, 20), (20_000, 20), (50_000, 8), (50_000, 20), (50_000, 50))

@@ -57,7 +57,7 @@ def medians(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float
 def plain(**changed: Any) -> Any:
     """One plain network of two layers of 64."""
     from promissing import NanMLPClassifier
-    from promissing.mlp import PLAIN
+    from promissing.estimators.mlp import PLAIN
 
     given = {**PLAIN, "hidden_layer_sizes": (64, 64), "random_state": 0, **changed}
     return NanMLPClassifier(**given)
@@ -80,7 +80,7 @@ def first_fit() -> dict[str, float]:
     import jax  # noqa: F401
     import optax  # noqa: F401
 
-    from promissing import _training  # noqa: F401
+    from promissing.training import train as _training  # noqa: F401
 
     compilations = Compilations()
     X, y = make(500, 10)

@@ -19,8 +19,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from promissing import NanFusionClassifier, NanMLPClassifier
 from promissing.datasets import make_cohort
-from promissing.explain import information_loss, shapley, what_if
-from promissing.mlp import PLAIN
+from promissing.estimators.mlp import PLAIN
+from promissing.inspection import information_loss, shapley, what_if
 
 
 def seconds(work: Callable[[], Any], runs: int = 3) -> float:

@@ -24,7 +24,7 @@ os.environ["KERAS_BACKEND"] = "jax"
 
 def ours(jobs: list, recipe: object) -> float:
     """Seconds per step of one network among its replicas."""
-    from promissing.experiments.networks import run_jobs
+    from studies.networks import run_jobs
 
     few, many = recipe._replace(epochs=2), recipe._replace(epochs=12)
     run_jobs(jobs, few)
@@ -65,9 +65,9 @@ def with_keras(job: object, recipe: object, epochs: int = 5) -> float:
 
 def count_steps(data: Path, repetitions: int, grid: int, max_rows: int | None) -> float:
     """All steps of all networks of a study."""
-    from promissing.experiments import openml
-    from promissing.experiments._openml_plan import make_plan
-    from promissing.experiments._openml_tasks import FOLDS, is_tree
+    from studies import openml
+    from studies._openml_plan import make_plan
+    from studies._openml_tasks import FOLDS, is_tree
 
     plan = make_plan(
         *(None, openml.STRATEGIES, openml.MECHANISMS, openml.RATIOS),
@@ -89,8 +89,8 @@ def main() -> None:
     parser.add_argument("--table", default="phoneme")
     asked = parser.parse_args()
 
-    from promissing.experiments import _openml_tasks as tasks
-    from promissing.experiments.networks import Recipe
+    from studies import _openml_tasks as tasks
+    from studies.networks import Recipe
 
     world = tasks.load(asked.table, 5000, 0, str(asked.data))
     ranked = tasks.ranking(asked.table, 5000, 0, str(asked.data))

@@ -22,9 +22,9 @@ REPETITIONS, CELLS, NETWORKS, EPOCHS, STEPS = 100, 6, 13, 400, 50
 
 def ours(epochs: int) -> float:
     """Seconds per step of one network, among its replicas, its AUC by epoch included."""
-    from promissing.experiments import simulation
-    from promissing.experiments.networks import Job, Recipe, run_jobs
-    from promissing.experiments.scores import auc
+    from studies import simulation
+    from studies.networks import Job, Recipe, run_jobs
+    from studies.scores import auc
 
     worlds = [simulation.draw("mnar", 0.5, r, 0) for r in range(20)]
     jobs = [
@@ -46,8 +46,8 @@ def ours(epochs: int) -> float:
 def with_keras(epochs: int) -> float:
     """Seconds per step of one network in `fit`, its AUC not included."""
     import keras
+    from studies import simulation
 
-    from promissing.experiments import simulation
     from promissing.keras import NanDense
 
     world = simulation.draw("mnar", 0.5, 0, 0)

@@ -47,9 +47,9 @@ def ours(
     **settings: Any,
 ) -> Epochs:
     """Seconds of each epoch but the first."""
-    from promissing._networks import stack
-    from promissing._networks.mlp import MLP
-    from promissing._training import Data, train
+    from promissing.networks.base import stack
+    from promissing.networks.mlp import MLP
+    from promissing.training.train import Data, train
 
     network = MLP(X.shape[1], 1, "log", hidden)
 
@@ -219,8 +219,8 @@ def first_fit_task(_: int) -> dict[str, float]:
     start = time.perf_counter()
     import jax.monitoring
 
-    from promissing import _training
-    from promissing._networks.mlp import MLP
+    from promissing.networks.mlp import MLP
+    from promissing.training import train as _training
 
     stamps = [start, time.perf_counter()]
     compiled: list[str] = []
@@ -280,8 +280,8 @@ def rows_task(n: int) -> dict[str, float]:
 def predict(rounds: int) -> None:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    from promissing._networks import evaluate
-    from promissing._networks.mlp import MLP
+    from promissing.networks.base import evaluate
+    from promissing.networks.mlp import MLP
 
     X, y = data(100_000, 20)
     network = MLP(20, 1, "log", (64, 64))

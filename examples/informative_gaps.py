@@ -22,7 +22,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline, make_union
 
 from promissing import NanMLPClassifier
-from promissing.mlp import PLAIN
+from promissing.estimators.mlp import PLAIN
 
 
 def make_table(n: int = 2000) -> tuple[pd.DataFrame, np.ndarray]:

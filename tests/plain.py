@@ -1,7 +1,7 @@
 """Plain networks: one member, no bins, no gates, so that a test trains in a moment."""
 
 from promissing import NanMLPClassifier, NanMLPRegressor
-from promissing.mlp import PLAIN
+from promissing.estimators.mlp import PLAIN
 
 
 def classifier(hidden_layer_sizes=(100,), **changed):

@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from promissing.mlp import PLAIN
-from promissing.problem import pose
+from promissing.estimators.mlp import PLAIN
+from promissing.io.task import pose
 from promissing.report import gather
 
 SCRIPT = "<script>alert(1)</script>"

@@ -13,7 +13,7 @@ import scipy.sparse
 from cases import cases, spelled_out
 from hypothesis import given, settings
 
-from promissing import _core
+from promissing import _formula
 from promissing.checks import DTYPES, LAYER_CHECKS, LayerUnderTest
 
 keras = pytest.importorskip("keras")
@@ -108,8 +108,8 @@ def test_float64_is_exact_with_groups_and_shares(compensation):
     weight = {"none": None, "shared": rng.normal(size=3), "feature": rng.normal(size=(3, 3))}
     layout = {"groups": [0, 0, 1, 2, 2], "shares": [0.5, 0.3, 0.2]}
     x = np.where(rng.random((6, 5)) < 0.4, np.nan, rng.normal(size=(6, 5)))
-    arrays = _core.Layout(5, **layout).arrays(np, per_feature=True)
-    expected = _core.activation(x, kernel, bias, weight[compensation], arrays, xp=np)
+    arrays = _formula.Layout(5, **layout).arrays(np, per_feature=True)
+    expected = _formula.activation(x, kernel, bias, weight[compensation], arrays, xp=np)
     with in_double("float64"):
         layer = build(kernel, bias, weight[compensation], "float64", **layout)
         out = ops.convert_to_numpy(layer(tensor_of(x, "float64")))

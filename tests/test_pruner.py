@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from promissing import Pruner, _core
+from promissing import Pruner, _formula
 
 ESTIMATORS = [Pruner(), Pruner("feature")]
 
@@ -54,7 +54,7 @@ def test_a_linear_model_on_it_is_an_mpromissing_neuron(x):
     model = LinearRegression().fit(Pruner().fit_transform(x), y)
     kernel, bias = model.coef_[:4, None], np.array([model.intercept_])
     compensation = model.coef_[4:] + bias
-    neuron = _core.activation(x, kernel, bias, compensation, _core.Layout(4), xp=np)[:, 0]
+    neuron = _formula.activation(x, kernel, bias, compensation, _formula.Layout(4), xp=np)[:, 0]
     np.testing.assert_allclose(neuron, model.predict(Pruner().fit_transform(x)))
 
 
@@ -64,7 +64,7 @@ def test_a_linear_model_on_absences_is_a_neuron_with_a_compensation_per_feature(
     model = LinearRegression().fit(pruned, y)
     kernel, bias = model.coef_[:4, None], np.array([model.intercept_])
     compensation = model.coef_[4:, None] + bias / 4
-    neuron = _core.activation(x, kernel, bias, compensation, _core.Layout(4), xp=np)[:, 0]
+    neuron = _formula.activation(x, kernel, bias, compensation, _formula.Layout(4), xp=np)[:, 0]
     np.testing.assert_allclose(neuron, model.predict(pruned))
 
 

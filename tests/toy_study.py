@@ -12,9 +12,8 @@ import uuid
 from pathlib import Path
 
 import numpy as np
+from studies.runner import Batch, Outcome, Row, Skipped, run
 from threadpoolctl import threadpool_info
-
-from promissing.experiments.runner import Batch, Outcome, Row, Skipped, run
 
 SETTINGS = {"epochs": 400, "ratios": [0.1, 0.5]}
 

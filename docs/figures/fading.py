@@ -21,7 +21,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 from promissing import NanMLPClassifier
-from promissing.mlp import PLAIN
+from promissing.estimators.mlp import PLAIN
 
 P, ROWS, SHOWN = 8, 3000, 20
 EPOCHS, COPIES = 60, 20

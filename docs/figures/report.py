@@ -19,7 +19,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from promissing.datasets import make_cohort
-from promissing.problem import pose
+from promissing.io.task import pose
 from promissing.report import gather, render
 
 DESK, PHONE, HEIGHT = 1180, 390, 1120

@@ -5,56 +5,54 @@ for tables of several modalities. Layers: `promissing.keras`, `promissing.torch`
 `promissing.jax`. Importing this package imports no other library: names are loaded on first use.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from promissing._deprecated import MOVED, OldNames
+
 if TYPE_CHECKING:
-    from promissing.fusion import NanFusionClassifier as NanFusionClassifier
-    from promissing.fusion import NanFusionRegressor as NanFusionRegressor
-    from promissing.gain import GAINImputer as GAINImputer
-    from promissing.mlp import NanMLPClassifier as NanMLPClassifier
-    from promissing.mlp import NanMLPRegressor as NanMLPRegressor
-    from promissing.persist import load as load
+    from promissing.compare.gain import GAINImputer as GAINImputer
+    from promissing.encoding.table_encoder import TableEncoder as TableEncoder
+    from promissing.estimators.fusion import NanFusionClassifier as NanFusionClassifier
+    from promissing.estimators.fusion import NanFusionRegressor as NanFusionRegressor
+    from promissing.estimators.mlp import NanMLPClassifier as NanMLPClassifier
+    from promissing.estimators.mlp import NanMLPRegressor as NanMLPRegressor
+    from promissing.estimators.persistence import load as load
     from promissing.pruner import Pruner as Pruner
-    from promissing.tables import TableEncoder as TableEncoder
 
-import_module("promissing._engine.processes")  # Notices forks from now on.
+import_module("promissing.training.processes")  # Notices forks from now on.
+sys.meta_path.append(OldNames)
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOME = {
-    "GAINImputer": "promissing.gain",
-    "NanFusionClassifier": "promissing.fusion",
-    "NanFusionRegressor": "promissing.fusion",
-    "NanMLPClassifier": "promissing.mlp",
-    "NanMLPRegressor": "promissing.mlp",
+    "GAINImputer": "promissing.compare.gain",
+    "NanFusionClassifier": "promissing.estimators.fusion",
+    "NanFusionRegressor": "promissing.estimators.fusion",
+    "NanMLPClassifier": "promissing.estimators.mlp",
+    "NanMLPRegressor": "promissing.estimators.mlp",
     "Pruner": "promissing.pruner",
-    "TableEncoder": "promissing.tables",
-    "load": "promissing.persist",
+    "TableEncoder": "promissing.encoding.table_encoder",
+    "load": "promissing.estimators.persistence",
 }
 _MODULES = (
     "checks",
-    "comparison",
+    "compare",
     "datasets",
-    "description",
-    "displays",
-    "experiments",
-    "explain",
-    "files",
-    "fusion",
-    "gain",
+    "encoding",
+    "estimators",
+    "inspection",
+    "io",
     "jax",
     "keras",
-    "knowing",
+    "metrics",
     "missingness",
-    "mlp",
-    "persist",
-    "problem",
+    "networks",
     "pruner",
     "report",
-    "strategies",
-    "tables",
     "torch",
+    "training",
 )
 __all__ = [
     "GAINImputer",
@@ -72,7 +70,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
-    if name in _MODULES:
+    if name in _MODULES or name in MOVED:
         return import_module(f"promissing.{name}")
     raise AttributeError(f"module 'promissing' has no attribute {name!r}")
 

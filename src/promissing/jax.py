@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from promissing import _core
+from promissing import _formula
 
 __all__ = ["NanDenseParams", "apply", "init", "neutralizers"]
 
@@ -91,11 +91,11 @@ def init(
     >>> bool((apply(params, jnp.full(3, jnp.nan)) == params["compensation_weight"]).all())
     True
     """
-    _core.check_compensation(compensation)
+    _formula.check_compensation(compensation)
     for name, size in (("in_features", in_features), ("units", units)):
-        if not _core.is_count(size):
+        if not _formula.is_count(size):
             raise ValueError(f"`{name}` must be a positive integer. Received: {name}={size!r}")
-    layout = _core.Layout(in_features, groups)
+    layout = _formula.Layout(in_features, groups)
     draw = jax.nn.initializers.glorot_uniform()
     kernel_key, compensation_key = jax.random.split(key)
     kernel = draw(kernel_key, (in_features, units), dtype)
@@ -143,9 +143,9 @@ def apply(
     kernel, bias, weight = _weights(params)
     x = jnp.asarray(x, kernel.dtype)
     layout = _layout(kernel, weight, groups, shares, x.shape[-1] if x.ndim else 0)
-    layout = layout.arrays(np, per_feature=_core.is_per_feature(weight))
+    layout = layout.arrays(np, per_feature=_formula.is_per_feature(weight))
     layout = layout.map(lambda a: jnp.asarray(a, x.dtype))
-    out: jax.Array = _core.activation(x, kernel, bias, weight, layout, xp=jnp)
+    out: jax.Array = _formula.activation(x, kernel, bias, weight, layout, xp=jnp)
     return out
 
 
@@ -180,8 +180,8 @@ def neutralizers(
     """
     kernel, bias, weight = (None if w is None else np.asarray(w, float) for w in _weights(params))
     layout = _layout(kernel, weight, groups, shares, params["kernel"].shape[0])
-    layout = layout.arrays(np, per_feature=_core.is_per_feature(weight))
-    return np.asarray(_core.neutralizers(kernel, bias, weight, layout, xp=np))
+    layout = layout.arrays(np, per_feature=_formula.is_per_feature(weight))
+    return np.asarray(_formula.neutralizers(kernel, bias, weight, layout, xp=np))
 
 
 def _weights(params: NanDenseParams) -> tuple[Any, Any, Any]:
@@ -194,14 +194,14 @@ def _layout(
     groups: Sequence[int] | None,
     shares: Sequence[float] | None,
     n_columns: int,
-) -> _core.Layout:
+) -> _formula.Layout:
     expected = kernel.shape[0]
     if n_columns != expected:
         raise ValueError(
             f"The last axis of `x` must have {expected} columns, as the kernel. "
             f"Received: {n_columns}."
         )
-    layout = _core.Layout(expected, groups, shares)
+    layout = _formula.Layout(expected, groups, shares)
     rows = layout.n_features if weight is None or weight.ndim == 1 else weight.shape[0]
     if rows != layout.n_features:
         raise ValueError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from promissing import _core
+from promissing import _formula
 
 try:
     import keras
@@ -121,7 +121,7 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         **kwargs: Any,
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        if not _core.is_count(units):
+        if not _formula.is_count(units):
             raise ValueError(
                 "Received an invalid value for `units`, expected a positive integer. "
                 f"Received: units={units!r}"
@@ -135,12 +135,12 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
-        self.compensation = _core.check_compensation(compensation)
+        self.compensation = _formula.check_compensation(compensation)
         self.compensation_initializer = initializers.get(compensation_initializer)
         self.compensation_regularizer = regularizers.get(compensation_regularizer)
         self.compensation_constraint = constraints.get(compensation_constraint)
         if groups is not None or shares is not None:  # Complain now, not at build.
-            _core.Layout(len(shares if groups is None else groups), groups, shares)  # type: ignore[arg-type]
+            _formula.Layout(len(shares if groups is None else groups), groups, shares)  # type: ignore[arg-type]
         self.groups = None if groups is None else [int(g) for g in groups]
         self.shares = None if shares is None else [float(s) for s in shares]
         self.input_spec = keras.layers.InputSpec(min_ndim=2)
@@ -154,7 +154,7 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
                 "The last dimension of the inputs to `NanDense` should be defined. Received: "
                 f"input_shape={tuple(input_shape)}"
             )
-        self._layout = _core.Layout(p, self.groups, self.shares).arrays(
+        self._layout = _formula.Layout(p, self.groups, self.shares).arrays(
             np, per_feature=self.compensation == "feature"
         )
         self.kernel = self.add_weight(
@@ -204,7 +204,7 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
             None if w is None else ops.convert_to_tensor(w)
             for w in (self.kernel, self.bias, self.compensation_weight)
         )
-        out = _core.activation(
+        out = _formula.activation(
             inputs,
             kernel,
             bias,
@@ -225,7 +225,7 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
             return
         self._watched = True
         if np.isnan(values).all():
-            message = _core.all_missing_message(
+            message = _formula.all_missing_message(
                 "NanDense",
                 values.shape,
                 "BatchNormalization, LayerNormalization and, after `adapt`, Normalization",
@@ -260,7 +260,7 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
             None if w is None else np.asarray(ops.convert_to_numpy(w), float)
             for w in (self.kernel, self.bias, self.compensation_weight)
         )
-        return np.asarray(_core.neutralizers(kernel, bias, weight, self._layout, xp=np))
+        return np.asarray(_formula.neutralizers(kernel, bias, weight, self._layout, xp=np))
 
     def set_paper_weights(self, kernel: Any, bias: Any, *, as_listed: bool = True) -> None:
         """Take over the weights of the paper's own `nanDense`.
@@ -370,7 +370,7 @@ class NanDropout(keras.layers.Layer):
                 f"and 1. Received: rate={rate}"
             )
         self.rate = rate
-        self._layout = None if groups is None else _core.Layout(len(groups), groups)
+        self._layout = None if groups is None else _formula.Layout(len(groups), groups)
         self.groups = None if groups is None else [int(g) for g in groups]
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)

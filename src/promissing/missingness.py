@@ -26,9 +26,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from promissing import _columns
-from promissing._columns import Key
-from promissing._losses import (
+from promissing._selection import (
     Columns,
     Count,
     Mask,
@@ -52,6 +50,8 @@ from promissing._losses import (
     series_without,
     some,
 )
+from promissing.encoding import columns as _columns
+from promissing.encoding.columns import Key
 
 _TASKS = {"classification": mutual_info_classif, "regression": mutual_info_regression}
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from promissing import _core
+from promissing import _formula
 
 __all__ = ["Pruner"]
 
@@ -74,7 +74,7 @@ class Pruner(TransformerMixin, BaseEstimator):
                 f'`compensation` must be "shared" or "feature". Received: {self.compensation!r}'
             )
         X = self._validate(X, reset=True)
-        self._layout = _core.Layout(X.shape[1], self.groups, self.shares).arrays(
+        self._layout = _formula.Layout(X.shape[1], self.groups, self.shares).arrays(
             np, per_feature=self.compensation == "feature"
         )
         return self
@@ -84,7 +84,7 @@ class Pruner(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         per_feature = self.compensation == "feature"
-        pruned = _core.prune(X, self._layout, xp=np, per_feature=per_feature)
+        pruned = _formula.prune(X, self._layout, xp=np, per_feature=per_feature)
         return np.asarray(pruned, X.dtype)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:

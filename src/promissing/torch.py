@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from promissing import _core
+from promissing import _formula
 
 try:
     import torch
@@ -94,12 +94,12 @@ class NanLinear(nn.Module):
     ) -> None:
         super().__init__()
         for name, size in (("in_features", in_features), ("out_features", out_features)):
-            if not _core.is_count(size):
+            if not _formula.is_count(size):
                 raise ValueError(f"{name} must be a positive integer, but got {size!r}")
         self.in_features = in_features = int(in_features)
         self.out_features = out_features = int(out_features)
-        self.compensation = _core.check_compensation(compensation)
-        self._layout = _core.Layout(in_features, groups, shares).arrays(
+        self.compensation = _formula.check_compensation(compensation)
+        self._layout = _formula.Layout(in_features, groups, shares).arrays(
             np, per_feature=compensation == "feature"
         )
         factory = {"device": device, "dtype": dtype}
@@ -213,11 +213,11 @@ class NanLinear(nn.Module):
             if not self._layout_fits():
                 layout = self._layout.map(self._tensor)
         per_feature = self.compensation == "feature"
-        pruned = _core.prune(
+        pruned = _formula.prune(
             input, layout, xp=torch, per_feature=per_feature, cast=lambda a: a.to(input.dtype)
         )
         # Neither `mT` here nor a product of bool and float in `prune`: ONNX knows neither.
-        kernel = _core.fold(
+        kernel = _formula.fold(
             self.weight.t(),
             self.bias,
             self.compensation_weight,
@@ -263,7 +263,7 @@ class NanLinear(nn.Module):
             return
         if all_missing:
             self._watches = False
-            message = _core.all_missing_message(
+            message = _formula.all_missing_message(
                 "NanLinear", input.shape, "BatchNorm1d and LayerNorm"
             )
             warnings.warn(message, UserWarning, stacklevel=2)
@@ -311,7 +311,7 @@ class NanLinear(nn.Module):
             None if w is None else w.detach().cpu().double().numpy()
             for w in (self.weight.mT, self.bias, self.compensation_weight)
         )
-        return np.asarray(_core.neutralizers(kernel, bias, weight, self._layout, xp=np))
+        return np.asarray(_formula.neutralizers(kernel, bias, weight, self._layout, xp=np))
 
     def extra_repr(self) -> str:
         text = (
@@ -364,7 +364,7 @@ class NanDropout(nn.Module):
         self.p = p
         self.groups = None
         if groups is not None:
-            self._layout = _core.Layout(len(groups), groups)
+            self._layout = _formula.Layout(len(groups), groups)
             self.groups = [int(g) for g in groups]
 
     def forward(self, input: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from promissing import (
     NanMLPClassifier,
     NanMLPRegressor,
 )
-from promissing.mlp import PLAIN
+from promissing.estimators.mlp import PLAIN
 
 HERE = Path(__file__).parent
 RECIPE = {

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from promissing import _core
+from promissing import _formula
 
 __all__ = ["DTYPES", "LAYER_CHECKS", "LayerUnderTest", "check_layer", "tolerance"]
 
@@ -148,7 +148,7 @@ def check_layer(
         ...
     AssertionError: check_all_missing_row_gives_the_compensation (float64): ...
     """
-    _core.check_compensation(compensation)
+    _formula.check_compensation(compensation)
     for dtype in [dtypes] if isinstance(dtypes, str) else dtypes:
         layer = LayerUnderTest(forward, gradient, compensation, dtype)
         for check in LAYER_CHECKS:
@@ -184,7 +184,7 @@ def check_gap_is_worth_its_neutralizer(layer: LayerUnderTest) -> None:
     """Eq. 2: a gap acts on each neuron as if the neuron's neutralizer stood in it."""
     weights = layer.draw()
     x = _with_gaps((6, 5), seed=2)
-    u = _core.neutralizers(*weights, _core.Layout(5), xp=np)
+    u = _formula.neutralizers(*weights, _formula.Layout(5), xp=np)
     neurons = [
         np.where(np.isnan(x), u[k], x) @ weights[0][:, k] + weights[1][k] for k in range(len(u))
     ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from promissing.problem import Problem
+    from promissing.io.task import Problem
 
 __all__ = [
     "NAMED",
@@ -225,7 +225,7 @@ def read_whole(
     **reading: Any,
 ) -> tuple[pd.DataFrame, Problem]:
     """As `read_problem`, with the whole table beside the problem."""
-    from promissing.problem import nearest, pose, read_modalities
+    from promissing.io.task import nearest, pose, read_modalities
 
     groups = None if modalities is None else read_modalities(modalities)
     with progress(f"Reading {file}"):
@@ -265,8 +265,8 @@ def read_frame(
 
     Columns that options name must exist, but for those of `lenient`.
     """
-    from promissing.files import read_table
-    from promissing.problem import nearest
+    from promissing.io.files import read_table
+    from promissing.io.task import nearest
 
     given = {name: value for name, value in reading.items() if value is not None}
     text = {*text, *([identifier] if identifier else [])}

@@ -15,7 +15,7 @@ _MOST = 8  # Names in a sentence.
 
 def read_model(path: str) -> Any:
     """A model of one target, as `promissing fit` or `save` wrote it."""
-    from promissing.persist import load
+    from promissing.estimators.persistence import load
 
     model = load(path)
     if getattr(model._target, "multilabel", False) or model.prior_.ndim != 1:
@@ -40,7 +40,7 @@ def read_rows(
     columns are ignored. Both are said on standard error. The identifier and those to `keep` are
     read as written.
     """
-    from promissing.description import reads_as
+    from promissing.io.description import reads_as
 
     lenient = _remembered_columns(model)
     reading = as_when_fitted(model, reading)

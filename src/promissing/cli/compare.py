@@ -26,7 +26,7 @@ from promissing.cli._common import (
 from promissing.cli._words import in_shell_words
 
 if TYPE_CHECKING:
-    from promissing.comparison import Comparison
+    from promissing.compare.comparison import Comparison
 
 __all__ = ["compare", "table_of"]
 
@@ -73,7 +73,7 @@ def compare(
     gaps.
     """
     with clear_errors():
-        from promissing.comparison import compare as run
+        from promissing.compare.comparison import compare as run
 
         if out is not None:
             _check(Path(out))
@@ -142,7 +142,7 @@ def table_of(lines: list[dict[str, Any]], metric: str, title: str) -> Any:
 
 def _check(out: Path) -> None:
     """Refuse what cannot be written, before anything is computed."""
-    from promissing.files import FileError, check_target
+    from promissing.io.files import FileError, check_target
 
     if out.suffix:
         check_target(out, _FILES)
@@ -153,7 +153,7 @@ def _check(out: Path) -> None:
 def _write(found: Comparison, out: Path) -> None:
     import json
 
-    from promissing.files import write_table, write_text
+    from promissing.io.files import write_table, write_text
 
     document = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if out.suffix.lower() == ".json":

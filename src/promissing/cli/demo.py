@@ -14,7 +14,7 @@ from promissing.cli.compare import table_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from promissing.problem import Problem
+    from promissing.io.task import Problem
 
 __all__ = ["demo"]
 
@@ -39,8 +39,8 @@ def demo(out: Path, epochs: int) -> None:
     """
     with clear_errors():
         from promissing.datasets import make_cohort
-        from promissing.files import write_text
-        from promissing.problem import pose
+        from promissing.io.files import write_text
+        from promissing.io.task import pose
         from promissing.report import gather, render
 
         console, cohort = terminal(), make_cohort()
@@ -77,7 +77,7 @@ def demo(out: Path, epochs: int) -> None:
 
 def _keep(out: Path, frame: pd.DataFrame, modalities: dict[str, list[str]]) -> None:
     """Leave the table and its modalities for the other commands to be tried on."""
-    from promissing.files import write_table, write_text
+    from promissing.io.files import write_table, write_text
 
     out.mkdir(parents=True, exist_ok=True)
     write_table(frame, out / "cohort.csv")
@@ -91,7 +91,7 @@ def _fading(problem: Problem, out: Path, epochs: int) -> Any:
     from rich import box
     from rich.table import Table
 
-    from promissing.problem import build
+    from promissing.estimators.fusion import build
 
     whole = problem.X.notna().all(axis=1)
     model = build(problem, max_iter=epochs).fit(problem.X[~whole], problem.y[~whole])

@@ -46,8 +46,8 @@ def describe(file: str, target: str | None, most: int, as_json: bool, **reading:
     """
     with clear_errors():
         with progress(f"Reading {file}") as step:
-            from promissing import description
-            from promissing.problem import nearest
+            from promissing.io import description
+            from promissing.io.task import nearest
 
             frame = read_frame(file, **reading)
             if target is not None and target not in frame.columns:

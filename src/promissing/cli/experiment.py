@@ -46,8 +46,8 @@ def _run_options(command: Any) -> Any:
 def simulation(out: Path, mechanisms: Any, ratios: Any, strategies: Any, **settings: Any) -> None:
     """XOR with gaps: learning curves, biases, and what a gap is taken for."""
     with clear_errors():
-        from promissing.experiments import simulation as study
-        from promissing.experiments.simulation_report import report
+        from studies import simulation as study
+        from studies.simulation_report import report
 
         summary = study.run_study(
             out,
@@ -78,8 +78,8 @@ def simulation(out: Path, mechanisms: Any, ratios: Any, strategies: Any, **setti
 def clinical(out: Path, tables: Any, strategies: Any, **settings: Any) -> None:
     """Many modalities: scores, fading predictions, calibration, and why."""
     with clear_errors():
-        from promissing.experiments import clinical as study
-        from promissing.experiments.clinical_report import report
+        from studies import clinical as study
+        from studies.clinical_report import report
 
         summary = study.run_study(
             out,
@@ -118,8 +118,8 @@ def openml(
 ) -> None:
     """The paper's benchmark on real tables: what gaps cost, for every strategy."""
     with clear_errors():
-        from promissing.experiments import openml as study
-        from promissing.experiments.openml_report import report
+        from studies import openml as study
+        from studies.openml_report import report
 
         settings |= {
             "mechanisms": study.MECHANISMS if mechanisms is None else mechanisms,
@@ -165,7 +165,7 @@ def _conclude(summary: Any, out: Path, report: Callable[[Path], None]) -> None:
             f"{len(summary.failed)} of {summary.n_batches} batches failed; the others are kept. "
             "Try them again with the same command and --resume."
         )
-    from promissing.experiments.tables import describe
+    from studies.tables import describe
 
     report(out)
     describe(out, _command())

@@ -87,7 +87,7 @@ def explain(
     """
     with clear_errors():
         with progress(f"Reading {model}") as step:
-            from promissing.files import check_target
+            from promissing.io.files import check_target
 
             _check_outputs(out, plot, kind, check_target)
             fitted = read_model(model)
@@ -133,7 +133,7 @@ def _groups(model: Any, groups: str | None) -> str | None:
 
 def _positive(model: Any, text: str | None) -> Any:
     """The class that is called so."""
-    from promissing.problem import nearest
+    from promissing.io.task import nearest
 
     if text is None:
         return None
@@ -161,7 +161,7 @@ def _chosen(X: Any, rows: tuple[int, ...] | None, few: bool) -> Any:
 
 
 def _ask(kind: str, model: Any, X: Any, groups: str | None, positive: Any, seed: int) -> Any:
-    from promissing import explain as why
+    from promissing import inspection as why
 
     if kind == "smallest":
         return why.smallest_change(model, X, groups=groups, positive=positive)
@@ -202,7 +202,7 @@ def _document(table: Any, kind: str) -> dict[str, Any]:
 def _write(table: Any, kind: str, out: str) -> None:
     import json
 
-    from promissing.files import write_table, write_text
+    from promissing.io.files import write_table, write_text
 
     if out.lower().endswith(".json"):
         write_text(out, json.dumps(_document(table, kind), indent=1, ensure_ascii=False) + "\n")
@@ -222,8 +222,8 @@ def _draw(result: Any, plot: str) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
 
-    from promissing.displays import CounterfactualDisplay
-    from promissing.files import write_bytes
+    from promissing.inspection.displays import CounterfactualDisplay
+    from promissing.io.files import write_bytes
 
     number = min(len(result.prediction), _PANELS)
     display = CounterfactualDisplay(result).plot(rows=range(number))

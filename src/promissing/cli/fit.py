@@ -22,7 +22,7 @@ from promissing.cli._common import (
 from promissing.cli._drawing import new_table, percent
 
 if TYPE_CHECKING:
-    from promissing.problem import Problem
+    from promissing.io.task import Problem
 
 __all__ = ["fit"]
 
@@ -84,8 +84,8 @@ def fit(
     model so far.
     """
     with clear_errors():
-        from promissing.files import FileError, check_target
-        from promissing.problem import build
+        from promissing.estimators.fusion import build
+        from promissing.io.files import FileError, check_target
 
         if out == "-":
             raise FileError("A model is a file: give --out a name that ends in .safetensors.")
@@ -173,7 +173,7 @@ def _scores(problem: Problem, model: Any, held: Any) -> dict[str, float]:
     import numpy as np
     from sklearn import metrics
 
-    from promissing import knowing
+    from promissing import metrics as knowing
 
     X, y = problem.X.iloc[held], problem.y.iloc[held].to_numpy()
     if problem.task == "regression":

@@ -63,7 +63,7 @@ def predict(
     """
     with clear_errors():
         with progress(f"Reading {model}") as step:
-            from promissing.files import check_target, write_table
+            from promissing.io.files import check_target, write_table
 
             check_target(out)
             fitted = read_model(model)
@@ -146,7 +146,7 @@ def _joined(frame: Any, keep: tuple[str, ...], made: dict[str, Any]) -> Any:
     """The columns to carry along, and those of the predictions."""
     import pandas as pd
 
-    from promissing.problem import nearest
+    from promissing.io.task import nearest
 
     for name in keep:
         if name not in frame.columns:

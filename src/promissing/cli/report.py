@@ -74,13 +74,13 @@ def report(
             raise click.UsageError("--held-out is about a --model. Give both, or neither.")
         if no_compare and compare:
             raise click.UsageError("Give --compare or --no-compare, not both.")
-        from promissing.files import check_target, write_text
+        from promissing.io.files import check_target, write_text
 
         check_target(out, (".html", ".htm"))
         if json_out is not None:
             check_target(json_out, (".json",))
         if compare:
-            from promissing.strategies import known
+            from promissing.compare.strategies import known
 
             known(compare)  # One that is not installed is left out, as by `promissing compare`.
         fitted = None

@@ -67,7 +67,7 @@ def simulate(
         raise click.UsageError("--modalities-out is for the modalities of --cohort.")
     with clear_errors():
         with progress("Making gaps"):
-            from promissing.files import check_target, write_table, write_text
+            from promissing.io.files import check_target, write_table, write_text
 
             check_target(out)
             if modalities_out is not None:
@@ -116,9 +116,9 @@ def _lose(
     """The table without the values it loses, and how many these are."""
     if mechanism is None or ratio is None:
         return frame, 0
+    from promissing.io.task import nearest
     from promissing.missingness import MECHANISMS as KNOWN
     from promissing.missingness import remove
-    from promissing.problem import nearest
 
     for option, names in (("--columns", columns), ("--drivers", drivers), ("--keep", keep)):
         for name in names or ():

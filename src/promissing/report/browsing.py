@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from promissing.explain import smallest_change, what_if
+from promissing.inspection import smallest_change, what_if
 from promissing.report.fading import Groups, parts_of
 from promissing.report.formats import clip, number, plain
 from promissing.report.judging import Judged

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm, rankdata, spearmanr
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
-from promissing import knowing
+from promissing import metrics as knowing
 from promissing.report.judging import Judged, positions
 
 __all__ = ["calibration", "coverage", "prediction", "shares_missing", "thin", "trend"]

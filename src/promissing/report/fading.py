@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from promissing import knowing
-from promissing.explain import importance, information_loss, shapley, what_if
+from promissing import metrics as knowing
+from promissing.inspection import importance, information_loss, shapley, what_if
 from promissing.report.classes import thin
 from promissing.report.judging import Judged
 

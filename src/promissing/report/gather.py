@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 import promissing
-from promissing.comparison import compare
-from promissing.description import describe, is_identifier
-from promissing.problem import Problem
+from promissing.compare.comparison import compare
+from promissing.io.description import describe, is_identifier
+from promissing.io.task import Problem
 from promissing.report import classes, numbers
 from promissing.report.browsing import browse
 from promissing.report.fading import Groups, drivers, fading
@@ -53,7 +53,7 @@ def gather(
     Parameters
     ----------
     problem : Problem
-        What `promissing.problem.pose` returns.
+        What `promissing.io.task.pose` returns.
     frame : DataFrame, optional
         The table as it was read, to describe what is missing; by default that of the problem.
     source : str
@@ -67,7 +67,7 @@ def gather(
         are those of this class. By default that of the problem, or else the second in sorted
         order.
     strategies : iterable of str or None
-        Names of `promissing.strategies` to compare; None leaves the comparison out.
+        Names of `promissing.compare.strategies` to compare; None leaves the comparison out.
     folds : int, default=5
     rows : int, default=200
         How many rows can be browsed at most.

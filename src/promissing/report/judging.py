@@ -11,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from promissing import _folds
-from promissing.problem import Problem, build
+from promissing.compare import folds as _folds
+from promissing.estimators.fusion import build
+from promissing.io.task import Problem
 
 __all__ = ["Judged", "Progress", "judge", "positions"]
 

@@ -1,1 +1,0 @@
-"""What `promissing._training` is made of."""

@@ -1,1 +1,0 @@
-"""The parts of `promissing.explain`: tables with groups made unknown, models asked about them."""

@@ -1,0 +1,5 @@
+"""From frames and arrays to matrices of numbers with NaN."""
+
+from promissing.encoding.table_encoder import TableEncoder, check_weight
+
+__all__ = ["TableEncoder", "check_weight"]

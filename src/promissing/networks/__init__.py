@@ -1,0 +1,1 @@
+"""Networks in NumPy spelling: trained by JAX, evaluated by NumPy."""

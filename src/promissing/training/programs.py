@@ -1,0 +1,58 @@
+"""A cache of compiled programs with a limited size.
+
+`jax.jit` never forgets a program. One takes about 10 MB, so a process that trains networks of many
+shapes would grow without limit. Forgetting changes no number: what is needed again is compiled
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+
+from promissing.encoding.memory import give_back
+
+__all__ = ["KEPT", "Program", "program"]
+
+# Enough for a grid search in which every candidate has shapes of its own.
+KEPT = 64
+# JAX also keeps what it traced of its own functions, about 0.7 MB for each of our programs. It can
+# only forget that together with everything else, so this is done rarely.
+CLEARED = 256
+
+
+class Program:
+    """A function that is compiled in the first call."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.run, self.called = jax.jit(function), False
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the program, and compile it first if need be."""
+        result = self.run(*args)
+        if not self.called:
+            self.called = True
+            give_back()  # What compiling took.
+        return result
+
+
+def program(function: Callable[..., Any], static: tuple[Hashable, ...], *args: Any) -> Program:
+    """`function(*static, ...)` as a program for arguments of the shapes and types of `args`.
+
+    The `KEPT` programs that were asked for last are kept.
+    """
+    leaves, tree = jax.tree.flatten(args)
+    return _program(function, static, tree, tuple((a.shape, a.dtype) for a in leaves))
+
+
+@lru_cache(maxsize=KEPT)
+def _program(
+    function: Callable[..., Any], static: tuple[Hashable, ...], tree: Any, shapes: Any
+) -> Program:
+    if _program.cache_info().misses % CLEARED == 0:
+        jax.clear_caches()  # type: ignore[no-untyped-call]
+    # Each has a `partial` of its own: what JAX holds for a function is freed with the function.
+    return Program(partial(function, *static))

@@ -1,0 +1,335 @@
+"""One epoch of many replicas as one compiled program.
+
+The program loops over chunks of replicas, and inside a chunk over batches. Both counts are
+arguments: neither a replica that has finished nor a fold of one row less compiles anew. The
+replicas of a chunk are trained side by side by `vmap`. That pays for the smallest networks, whose
+time goes into starting operations; larger ones go one by one (see `next_width`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+
+from promissing.networks.base import Network
+from promissing.training.packing import Shapes, coefficients, pack, unpack
+from promissing.training.tools import Uniform, xp
+
+__all__ = ["Plan", "Replicas", "State", "Table", "make_solver", "next_width", "run_epoch"]
+
+
+# How far the average of the parameters goes back: over one in RECENT of all steps so far, so that
+# the start is soon forgotten, and over no more than LONGEST. It is of every EACH-th step: those
+# between them are much like them, and it takes a tenth of a step.
+RECENT, LONGEST, EACH = 20, 2000, 4
+
+
+class Plan(NamedTuple):
+    """What is fixed when the program is compiled."""
+
+    solver: str
+    momentum: bool
+    nesterov: bool
+    clip: bool
+    penalty: bool
+    cosine: bool
+    dropout: bool
+    units: tuple[int, ...] | None
+    shapes: Shapes
+    width: int
+    law: tuple[str, bool] = ("number", True)  # See `_lose`.
+    rates: bool = False
+
+
+class Table(NamedTuple):
+    """The data, once for all replicas; what has a leading axis R is each replica's own."""
+
+    X: Any  # (n, p)
+    y: Any  # (n, k) or (R, n, k)
+    weights: Any  # None, (n,) or (R, n)
+    mask: Any  # None or (R, n, p)
+    rates: Any = None  # How many times as fast the parameters learn, as `packing.pack` makes them.
+    fixed: Any = None  # Parameters that are not trained, by name.
+
+
+class Replicas(NamedTuple):
+    """What tells the replicas apart; every array has a leading axis R."""
+
+    number: Any  # Which they are, of those the table has arrays of their own for.
+    hyper: dict[str, Any]
+    steps: Any
+    val_steps: Any  # None without validation.
+    val_batches: Any
+    # Anew in every epoch:
+    key: Any = None
+    batches: Any = None  # (R, steps, places): rows of the table, and -1 where there is none
+    best_loss: Any = None
+
+
+class State(NamedTuple):
+    """What training changes; every array has a leading axis R.
+
+    Parameters are as `packing.pack` makes them. Where there is an average of them, it is what
+    validation judges and what is kept.
+    """
+
+    params: dict[str, Any]
+    opt: Any
+    average: Any  # The average, and the steps it is made of; None without averaging.
+    best: Any  # The parameters of the lowest validation loss; None without validation.
+
+    @property
+    def judged(self) -> Any:
+        """The parameters that are validated, told and kept."""
+        return self.params if self.average is None else self.average[0]
+
+
+def next_width(now: int, n_active: int, work: int, steps: int) -> int:
+    """How many replicas to train side by side.
+
+    Parameters
+    ----------
+    now : int
+        The present width, 0 before the first epoch.
+    n_active : int
+        The number of replicas that go on.
+    work : int
+        The rows of a batch times the parameters of a replica.
+    steps : int
+        The steps made so far; as many are expected to follow.
+    """
+    # Measured on two cores: beyond 16,000 or so, more replicas side by side gain nothing, beyond
+    # 130,000 they only leave the cache. An accelerator is another matter.
+    most = 64 if work < 2**14 else 8 if work < 2**17 else 1
+    if jax.default_backend() != "cpu":
+        most = n_active
+    width = _ceil(n_active, _ceil(n_active, most))
+    if now == 0:
+        return width
+    # Another width means another program: few of them, and only where it saves what it costs.
+    # Nothing is timed here, since the results must not depend on the clock.
+    width = 1 << (width - 1).bit_length()
+    spared = _ceil(n_active, now) * now - _ceil(n_active, width) * width
+    seconds = spared * steps * (1e-6 + 3e-10 * work)
+    return width if width < now and seconds > 1 else now
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def make_solver(plan: Plan, hyper: dict[str, Any], rate: Any, rates: Any = None) -> Any:
+    """The solver of optax; all its numbers may be traced. `rates` are those of the table."""
+    parts = []
+    if plan.clip:
+        parts.append(optax.clip_by_global_norm(hyper["clip"]))
+    if plan.solver != "sgd":
+        parts.append(optax.scale_by_adam(hyper["beta_1"], hyper["beta_2"], hyper["epsilon"]))
+    elif plan.momentum:
+        parts.append(optax.trace(hyper["momentum"], nesterov=plan.nesterov))
+    if plan.rates:
+        parts.append(optax.stateless(lambda step, _: jax.tree.map(jnp.multiply, step, rates)))
+    if plan.solver == "adamw":
+        mask = coefficients(plan.shapes)
+        parts.append(optax.add_decayed_weights(hyper["weight_decay"], mask=mask))
+    return optax.chain(*parts, optax.scale_by_learning_rate(rate))
+
+
+def run_epoch(
+    network: Network,
+    plan: Plan,
+    table: Table,
+    replicas: Replicas,
+    state: State,
+    order: jax.Array,
+    n_chunks: jax.Array,
+    clock: jax.Array,
+) -> tuple[State, jax.Array]:
+    """Train some replicas for one epoch; to be compiled for a network and a plan.
+
+    `order` names them: in its first `n_chunks` times `plan.width` places are their places in
+    `replicas` and `state`, of which there are R, and R in those to be left empty. `clock` is the
+    number of this epoch and that of all epochs. Returns the new state and the losses (2, R), of
+    training and of validation, NaN where there is none.
+    """
+    # A lone replica does without the axis, so that its products are plain matrix products.
+    lift: Callable[[Any], Any] = jax.vmap if plan.width > 1 else _alone
+
+    def chunk(c: Any, carry: Any) -> Any:
+        state, losses = carry
+        ids = lax.dynamic_slice_in_dim(order, c * plan.width, plan.width)
+        mine, old = jax.tree.map(lambda a: a.at[ids].get(mode="clip"), (replicas, state))
+        zero = jnp.zeros(plan.width, jnp.float32)
+
+        def train(i: Any, carry: Any) -> Any:
+            return lift(partial(_train_step, network, plan, table, clock, i))(mine, carry)
+
+        lost = lift(partial(_lose, plan, jnp.int32(0), law=plan.law))(mine)
+        start = (old.params, old.opt, old.average, (zero, zero), lost)
+        ended = lax.fori_loop(0, jnp.max(mine.steps), train, start)
+        params, opt, average, sums, _ = ended
+        new = State(params, opt, average, best=None)
+        train_loss, val_loss = _mean(*sums), jnp.full_like(zero, jnp.nan)
+        if old.best is not None:
+
+            def validate(i: Any, sums: Any) -> Any:
+                step = lift(partial(_val_step, network, plan, table, i))
+                return step(mine, new.judged, sums)
+
+            val_loss = _mean(*lax.fori_loop(0, jnp.max(mine.val_steps), validate, (zero, zero)))
+            best = lift(_choose)(val_loss < mine.best_loss, new.judged, old.best)
+            new = new._replace(best=best)
+        # An empty place is R: nothing is written there.
+        state = jax.tree.map(lambda a, b: a.at[ids].set(b, mode="drop"), state, new)
+        return state, losses.at[:, ids].set(jnp.stack([train_loss, val_loss]), mode="drop")
+
+    losses = jnp.full((2, replicas.key.shape[0]), jnp.nan, jnp.float32)
+    return lax.fori_loop(0, n_chunks, chunk, (state, losses))  # type: ignore[no-any-return]
+
+
+def _alone(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`vmap` for an axis of length 1."""
+
+    def lifted(*args: Any) -> Any:
+        return jax.tree.map(lambda a: a[None], f(*jax.tree.map(lambda a: a[0], args)))
+
+    return lifted
+
+
+def _train_step(
+    network: Network,
+    plan: Plan,
+    table: Table,
+    clock: Any,
+    i: Any,
+    mine: Any,
+    carry: Any,
+) -> Any:
+    params, opt, average, sums, lost = carry
+    x, y, weights = _batch(table, mine.number, mine.batches[i])
+    if plan.units is not None:
+        x = jnp.where(lost, jnp.nan, x)
+    uniform = Uniform(mine.key, i)
+    total = jnp.sum(weights)
+
+    def mean_loss(params: Any) -> Any:
+        dropout = mine.hyper["dropout"] if plan.dropout else None
+        params = params | (table.fixed or {})
+        rows = network.loss(params, x, y, xp=xp, dropout=dropout, uniform=uniform)
+        return _mean(jnp.sum(weights * rows), total)
+
+    # By the arrays: by the packed vectors, the gradient would be a sum of padded ones.
+    loss, gradient = jax.value_and_grad(mean_loss)(unpack(params, plan.shapes))
+    gradient = pack(gradient, plan.shapes, xp=jnp)
+    if plan.penalty:
+        penalty = _mean(mine.hyper["alpha"], total)
+        for home, penalised in coefficients(plan.shapes).items():
+            if penalised:
+                gradient[home] += penalty * params[home]
+    rate = mine.hyper["learning_rate"]
+    if plan.cosine:
+        passed = (clock[0] + i.astype(jnp.float32) / mine.steps) / clock[1]
+        rate = rate * 0.5 * (1 + jnp.cos(jnp.pi * passed))
+    solver = make_solver(plan, mine.hyper, rate, table.rates)
+
+    def update(gradient: Any, params: Any, opt: Any) -> Any:
+        updates, opt = solver.update(gradient, opt, params)
+        return optax.apply_updates(params, updates), opt
+
+    # Adam moves on zero gradients too, and counts the step. `cond` and not `where`: as one program
+    # with the rest of the step, XLA would copy all parameters before it changes them.
+    params, opt = lax.cond(total > 0, update, lambda *old: old[1:], gradient, params, opt)
+    if average is not None:
+        average = lax.cond(i % EACH == 0, _averaged, lambda *old: old[0], average, params, total)
+    # The gaps are drawn a step ahead: as part of the state they are computed once, and not again
+    # wherever x is used.
+    lost = _lose(plan, i + 1, mine, law=plan.law)
+    return params, opt, average, (sums[0] + loss * total, sums[1] + total), lost
+
+
+def _averaged(old: Any, params: Any, total: Any) -> Any:
+    """The average with the parameters of one more step, if it had rows, and how many it is of."""
+    average, steps = old[0], old[1] + (total > 0)
+    share = jnp.maximum(EACH / LONGEST, 1 / (1 + steps / RECENT))
+    share = jnp.where(total > 0, share, 0.0)
+    return jax.tree.map(lambda a, b: a + share * (b - a), average, params), steps
+
+
+def _val_step(
+    network: Network,
+    plan: Plan,
+    table: Table,
+    i: Any,
+    mine: Any,
+    params: Any,
+    sums: Any,
+) -> Any:
+    x, y, weights = _batch(table, mine.number, mine.val_batches[i])
+    params = unpack(params, plan.shapes) | (table.fixed or {})
+    rows = network.loss(params, x, y, xp=xp)
+    return sums[0] + jnp.sum(weights * rows), sums[1] + jnp.sum(weights)
+
+
+def _batch(table: Table, number: Any, rows: Any) -> tuple[Any, Any, Any]:
+    """One batch of one replica: x (B, p), y (B, k) and weights (B,)."""
+
+    def take(a: Any, own: bool) -> Any:
+        return (a.at[number, rows] if own else a.at[rows]).get(mode="clip")
+
+    x, y = take(table.X, own=False), take(table.y, own=table.y.ndim == 3)
+    if table.mask is not None:
+        x = jnp.where(take(table.mask, own=True), jnp.nan, x)
+    weights: Any = np.float32(1)
+    if table.weights is not None:
+        weights = take(table.weights, own=table.weights.ndim == 2)
+    return x, y, jnp.where(rows >= 0, weights, np.float32(0))
+
+
+def _lose(plan: Plan, i: Any, mine: Any, law: tuple[str, bool] = ("number", True)) -> Any:
+    """Which columns (B, p) the rows of step i lose, with the units they belong to.
+
+    Units are features, or modalities. A share of the rows draws what to lose. By "number", a row
+    loses each unit with a probability of its own, u ~ U(0, 1), so that all numbers from 0 to U are
+    equally likely, and all sets of one number; by "subset", with probability 1/2, so that all
+    subsets are. The second part of the law says whether all of them may go. If not, what is drawn
+    has the same law, given that not all go. The other rows may lose each unit with a share of its
+    own of such a probability u.
+    """
+    if plan.units is None:
+        return None
+    by, all_may_go = law
+    n, n_units, units = mine.batches.shape[-1], max(plan.units) + 1, np.array(plan.units, np.uint32)
+    uniform = Uniform(~mine.key, i)  # Other numbers than those of dropout.
+    chosen = uniform((n, 1)) < mine.hyper["augment"]
+    # The columns of a unit draw the same number. To draw one for each unit and hand it to them
+    # would take as long as a layer of the network.
+    draws = uniform((n, n_units), at=units)
+    u = uniform((n, 1)) if by == "number" else jnp.float32(0.5)
+    lost = draws < u
+    if not all_may_go:
+        if by == "number":
+            # One unit at random is not at stake: 0 to U - 1 of the others, equally often.
+            lost &= units != jnp.floor(uniform((n, 1)) * n_units)
+        else:
+            # The first unit to be kept: one half, a quarter, ..., given that there is one.
+            first = jnp.floor(-jnp.log2(1 - uniform((n, 1)) * (1 - 2.0**-n_units)))
+            first = jnp.minimum(first, n_units - 1)  # Rounding.
+            lost = (units < first) | (lost & (units > first))
+    if (others := mine.hyper.get("augment_others")) is None:
+        return chosen & lost
+    return jnp.where(chosen, lost, draws < others[units] * u)
+
+
+def _mean(total: Any, weight: Any) -> Any:
+    return total / jnp.where(weight > 0, weight, 1.0)
+
+
+def _choose(condition: Any, new: Any, old: Any) -> Any:
+    return jax.tree.map(partial(jnp.where, condition), new, old)

@@ -1,0 +1,297 @@
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import is_classifier, is_regressor
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import KNNImputer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from promissing.compare import rivals as _rivals
+from promissing.compare import strategies
+from promissing.compare import wrappers as _wrappers
+from promissing.estimators.mlp import NanMLPClassifier
+
+SMALL = {"hidden_layer_sizes": (3,), "max_iter": 3}
+FILLERS = [n for n in strategies.NAMES if strategies.STRATEGIES[n].family == "imputation"]
+
+
+def frame(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "whole": rng.normal(size=n),
+            "age": rng.normal(50, 10, size=n),
+            "city": rng.choice(["Ulm", "Bonn", "Kiel"], size=n),
+        }
+    )
+    X.loc[rng.permutation(n)[: n // 3], "age"] = np.nan
+    X["city"] = X["city"].where(rng.random(n) > 0.2, None)
+    return X, (X["whole"] + rng.normal(size=n) > 0).map({True: "yes", False: "no"})
+
+
+# ------------------------------------------------------------------------------- vocabulary
+
+
+def test_the_names_are_pinned_down():
+    names = (
+        "full complete-case drop-features zero mean mean+share mean+indicator knn iterative gain "
+        "promissing mpromissing fpromissing hgb lightgbm xgboost catboost"
+    )
+    assert " ".join(strategies.NAMES) == names
+    assert set(strategies.available()) <= set(strategies.NAMES)
+
+
+def test_an_unknown_name_gets_the_nearest():
+    with pytest.raises(ValueError, match=r"no strategy 'promising'. Did you mean promissing"):
+        strategies.check(["mean", "promising"])
+
+
+def test_a_package_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setattr(strategies, "find_spec", lambda name: None if name == "catboost" else 1)
+    with pytest.raises(ImportError, match=r"'catboost' needs catboost: pip install"):
+        strategies.make("catboost", "regression")
+    assert "catboost" not in strategies.available()
+
+
+def test_an_unknown_task_is_refused():
+    with pytest.raises(ValueError, match="`task` must be one of"):
+        strategies.make("mean", "clustering")
+
+
+def test_what_fills_nothing_has_no_imputer():
+    with pytest.raises(ValueError, match="'promissing' fills nothing in"):
+        strategies.imputer("promissing")
+
+
+# --------------------------------------------------------------------------------- pipelines
+
+
+@pytest.mark.parametrize("name", [n for n in strategies.NAMES if n not in ("full", "gain")])
+def test_every_strategy_takes_a_frame_with_gaps(name):
+    if name not in strategies.available():
+        pytest.skip(f"{strategies.STRATEGIES[name].package} is not installed")
+    X, y = frame()
+    before = X.copy()
+    model = strategies.make(name, "classification", network=SMALL, random_state=0)
+    assert is_classifier(model)
+    proba = model.fit(X, y).predict_proba(X)
+    assert proba.shape == (60, 2)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+    assert set(model.predict(X)) <= {"yes", "no"}
+    assert list(model.classes_) == ["no", "yes"]
+    pd.testing.assert_frame_equal(X, before)
+    again = strategies.make(name, "classification", network=SMALL, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X), proba)
+
+
+@pytest.mark.parametrize("name", ["complete-case", "drop-features", "mean", "fpromissing", "hgb"])
+def test_regression(name):
+    X, _ = frame()
+    y = X["whole"].to_numpy()
+    model = strategies.make(name, "regression", network=SMALL, random_state=0)
+    assert is_regressor(model)
+    assert np.isfinite(model.fit(X, y).predict(X)).all()
+
+
+@pytest.mark.parametrize("modalities", [None, {"body": ["whole", "age"], "place": ["city"]}])
+def test_gain_names_the_columns_it_warns_of(modalities):
+    X, y = frame()
+    network = {"max_iter": 2} if modalities else SMALL
+    model = strategies.make(
+        "gain", "classification", network=network, modalities=modalities, random_state=0
+    )
+    model.set_params(**{"imputer__n_steps" if modalities else "gainimputer__n_steps": 10}).fit(X, y)
+    with pytest.warns(UserWarning, match="with one now: column 'whole'"):
+        model.predict(X.assign(whole=np.nan))
+
+
+def test_gain_stands_in_its_pipeline():
+    _, fill, model = strategies.make("gain", "classification", network=SMALL, random_state=3)
+    assert type(fill).__name__ == "GAINImputer"
+    assert fill.random_state == 3
+    assert isinstance(model, NanMLPClassifier)
+
+
+def test_full_is_the_network_on_whole_data_and_refuses_gaps():
+    X, y = frame()
+    model = strategies.make("full", "classification", network=SMALL, random_state=0)
+    assert model.fit(X[["whole"]], y).predict(X[["whole"]]).shape == (60,)
+    with pytest.raises(ValueError, match='"full" is the reference .* has .* missing values'):
+        model.fit(X, y)
+
+
+def test_zero_fills_a_zero_in_the_columns_own_units():
+    X, _ = frame()
+    raw, fill, _ = strategies.make("zero", "classification", network=SMALL)
+    filled = fill.fit_transform(raw.fit_transform(X))
+    lost = X["age"].isna().to_numpy()
+    assert (filled[lost, 1] == 0).all()
+    np.testing.assert_array_equal(filled[~lost, 1], X["age"][~lost])
+
+
+def test_complete_case_needs_complete_cases():
+    X, y = frame()
+    X["whole"] = np.nan
+    with pytest.raises(ValueError, match="complete-case has nothing to learn from: each of the 60"):
+        strategies.make("complete-case", "classification", network=SMALL).fit(X, y)
+    X["whole"] = np.where(y == "yes", np.nan, 1.0)
+    with pytest.raises(ValueError, match="complete-case loses every row of class yes"):
+        strategies.make("complete-case", "classification", network=SMALL).fit(X, y)
+
+
+def test_drop_features_with_nothing_left_predicts_the_prior():
+    X, y = frame()
+    X = X[["age", "city"]]
+    model = strategies.make("drop-features", "classification", network=SMALL).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], (y == "yes").mean())
+    target = np.arange(60.0)
+    model = strategies.make("drop-features", "regression", network=SMALL).fit(X, target)
+    np.testing.assert_allclose(model.predict(X), target.mean())
+
+
+def test_catboost_is_told_which_columns_are_text(monkeypatch):
+    told = {}
+
+    class CatBoostClassifier:
+        def __init__(self, **options):
+            self.options = options
+
+        def get_params(self, deep=True):
+            return self.options
+
+        def fit(self, X, y, cat_features):
+            told.update(X=X, cat_features=cat_features)
+            self.classes_ = np.unique(y)
+            return self
+
+    monkeypatch.setattr(strategies, "find_spec", lambda name: 1)
+    fake = SimpleNamespace(CatBoostClassifier=CatBoostClassifier)
+    monkeypatch.setitem(sys.modules, "catboost", fake)
+    X, y = frame()
+    strategies.make("catboost", "classification", random_state=1).fit(X, y)
+    assert told["cat_features"] == ["2"]
+    assert "missing" in set(told["X"]["2"])
+    assert told["X"]["1"].isna().any()
+
+
+def test_a_model_that_takes_only_codes_gets_codes_and_labels_come_back():
+    class Codes(HistGradientBoostingClassifier):
+        def fit(self, X, y):
+            assert set(np.unique(y)) == {0, 1}
+            return super().fit(X, y)
+
+    X, y = frame()
+    model = _wrappers.CodedLabelsClassifier(Codes(max_iter=2)).fit(X[["whole"]], y)
+    assert set(model.predict(X[["whole"]])) <= {"yes", "no"}
+    assert list(model.classes_) == ["no", "yes"]
+
+
+# -------------------------------------------------------------------------------- neighbours
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_neighbours_of_one_column_with_gaps_are_scikit_learns(k):
+    rng = np.random.default_rng(1)
+    X, new = rng.normal(size=(200, 4)), rng.normal(size=(50, 4))
+    X[rng.random(200) < 0.4, 2] = np.nan
+    new[::3, 2] = np.nan
+    ours = _rivals.NeighborsImputer(k).fit(X)
+    theirs = KNNImputer(n_neighbors=k).fit(X)
+    assert ours._tree is not None
+    for table in (X, new):
+        np.testing.assert_allclose(ours.transform(table), theirs.transform(table), atol=1e-14)
+    new[0, 1] = np.nan  # A column that was whole in training.
+    np.testing.assert_allclose(ours.transform(new), theirs.transform(new), atol=1e-14)
+
+
+def test_neighbours_with_gaps_everywhere_are_scikit_learns_up_to_a_cap():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(80, 4))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    ours = _rivals.NeighborsImputer().fit_transform(X)
+    np.testing.assert_allclose(ours, KNNImputer().fit_transform(X))
+    capped = _rivals.NeighborsImputer(max_rows=20, random_state=0).fit(X)
+    assert not np.isnan(capped.transform(X)).any()
+    assert len(capped._donors.known) == 20
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("k", [1, 5])
+def test_neighbours_are_scikit_learns_where_few_know_a_value_or_nothing_is_shared(share, k):
+    rng = np.random.default_rng(3)
+    X, new = rng.normal(size=(300, 4)), rng.normal(size=(90, 4))
+    for table in (X, new):
+        table[rng.random(table.shape) < share] = np.nan
+    X[:3, 3], X[3:, 3] = (0.1, 0.7, 1.9), np.nan  # Fewer than five know it.
+    new[0] = np.nan
+    ours, theirs = _rivals.NeighborsImputer(k).fit(X), KNNImputer(n_neighbors=k).fit(X)
+    for table in (X, new):
+        np.testing.assert_allclose(ours.transform(table), theirs.transform(table), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [n for n in FILLERS if n != "gain"])
+def test_imputers_keep_a_column_never_observed(name):
+    X = np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, np.nan], [4.0, np.nan]])
+    filled = strategies.imputer(name, random_state=0).fit_transform(X)
+    assert not np.isnan(filled).any()
+    assert filled.shape[1] >= 2
+    assert (filled[:, 1] == 0).all()
+
+
+@parametrize_with_checks([_rivals.NeighborsImputer()])
+def test_neighbours_pass_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+# ---------------------------------------------------------------------------------- matrices
+
+
+def table(seed=0):
+    rng = np.random.default_rng(seed)
+    X, new = rng.normal(size=(40, 3)), rng.normal(size=(10, 3))
+    X[::4, 1], new[::2, 1] = np.nan, np.nan
+    return X, new
+
+
+@pytest.mark.parametrize("name", [n for n in FILLERS if n != "gain"])
+def test_prepare_fills_as_the_imputer_does(name):
+    X, new = table()
+    ready = strategies.prepare(name, X, [new], random_state=0)
+    fill = strategies.imputer(name, random_state=0)
+    np.testing.assert_array_equal(ready.train, fill.fit_transform(X))
+    np.testing.assert_array_equal(ready.others[0], fill.transform(new))
+    assert len(ready.rows) == 40
+
+
+@pytest.mark.parametrize("name", ["promissing", "mpromissing", "fpromissing"])
+def test_prepare_leaves_gaps_to_those_that_take_them(name):
+    X, new = table()
+    ready = strategies.prepare(name, X, [new])
+    assert ready.train is X
+    assert ready.others[0] is new
+
+
+def test_prepare_by_deletion():
+    X, new = table()
+    ready = strategies.prepare("complete-case", X, [new])
+    np.testing.assert_array_equal(ready.rows, np.flatnonzero(~np.isnan(X).any(axis=1)))
+    assert (ready.others[0][::2, 1] == np.nanmean(X[:, 1])).all()
+    ready = strategies.prepare("drop-features", X, [new])
+    np.testing.assert_array_equal(ready.train, X[:, [0, 2]])
+    assert ready.others[0].shape == (10, 2)
+    assert strategies.prepare("drop-features", X[:, [1]], [new[:, [1]]]).train.shape == (40, 0)
+
+
+@pytest.mark.parametrize("name", ["mean+indicator", "iterative", "drop-features", "promissing"])
+def test_fine_bins_depend_on_what_is_asked_and_not_on_what_filling_makes(name):
+    def network(model):
+        last = model[-1] if hasattr(model, "steps") else model
+        return getattr(last, "estimator", last)
+
+    assert network(strategies.make(name, "classification")).fine_bins == 0
+    asked = strategies.make(name, "classification", network={"fine_bins": "auto"})
+    assert network(asked).fine_bins == "auto"
