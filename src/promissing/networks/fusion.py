@@ -29,6 +29,8 @@ __all__ = ["INPUT_DROPOUTS", "Fusion"]
 Uniform = Callable[[tuple[int, ...]], Any]
 
 INPUT_DROPOUTS = ("unknown", "zero")
+# Missing values are counted by modality, without compensation too: see `_Layout`.
+BY_MODALITY = _formula.FeatureCompensation()
 
 
 class _Layout(NamedTuple):
@@ -102,7 +104,7 @@ class Fusion:
     input_dropout: str = "unknown"
 
     def __post_init__(self) -> None:
-        _formula.check_compensation(self.compensation)
+        _formula.get_compensation(self.compensation)
         for name, allowed in (
             ("activation", tuple(ACTIVATIONS)),
             ("loss_name", LOSSES),
@@ -160,7 +162,7 @@ class Fusion:
         features = np.bincount(of_feature[of_feature >= 0], minlength=n_modalities)
         columns = np.bincount(owner)  # By feature.
         membership: Any = None
-        if self.compensation == "feature":
+        if _formula.COMPENSATIONS[self.compensation].per_feature:
             compensates = of_feature[:, None] == of_neuron
             shares = compensates / features[of_neuron]
             if self._grouped:
@@ -190,10 +192,10 @@ class Fusion:
             ("final", self.fusion_units, self.n_outputs),
         ):
             shapes |= {f"{name}_kernel": (fan_in, fan_out), f"{name}_bias": (fan_out,)}
-        if self.compensation == "shared":
-            shapes["compensation_weight"] = (neurons,)
-        elif self.compensation == "feature":
-            shapes["compensation_weight"] = (self.n_features, neurons)
+        compensation = _formula.COMPENSATIONS[self.compensation]
+        shape = compensation.weight_shape(self.n_features, neurons)
+        if shape is not None:
+            shapes["compensation_weight"] = shape
         return shapes
 
     def init(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -214,8 +216,10 @@ class Fusion:
             params[name] = drawn * mask if part == "kernel" else drawn
         return params
 
-    def first_layer(self, params: Params, *, dtype: Any = np.float64) -> tuple[Any, Any, Any, Any]:
-        """The kernel, bias, compensation and layout `_core` takes."""
+    def first_layer(
+        self, params: Params, *, dtype: Any = np.float64
+    ) -> tuple[Any, Any, Any, Any, _formula.Compensation]:
+        """The kernel, bias, compensation weight, layout and compensation `_formula` takes."""
         blocks = self._single if dtype == np.float32 else self._double
         weight = params.get("compensation_weight")
         return (
@@ -223,13 +227,13 @@ class Fusion:
             params["representation_bias"],
             blocks.compensates * (0 if weight is None else weight),
             blocks.layout,
+            BY_MODALITY,
         )
 
     def prune(self, x: Any, *, xp: Any) -> Any:
         """What the first layer makes of x (n, p) before its weights come in."""
         blocks = self._single if x.dtype == np.float32 else self._double
-        # Without compensation too, it is by modality that the missing are counted.
-        return _formula.prune(x, blocks.layout, xp=xp, per_feature=True)
+        return _formula.prune(x, blocks.layout, BY_MODALITY, xp=xp)
 
     def forward(
         self,

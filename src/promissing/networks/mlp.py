@@ -92,7 +92,7 @@ class MLP:
     straight: bool = False
 
     def __post_init__(self) -> None:
-        _formula.check_compensation(self.compensation)
+        _formula.get_compensation(self.compensation)
         for name, allowed in (("activation", tuple(ACTIVATIONS)), ("loss_name", LOSSES)):
             if getattr(self, name) not in allowed:
                 raise ValueError(
@@ -103,6 +103,10 @@ class MLP:
                 f"`fine` must have one entry for each of the {self.n_columns} columns. "
                 f"Received: {len(self.fine)} entries."
             )
+
+    @property
+    def _compensation(self) -> _formula.Compensation:
+        return _formula.COMPENSATIONS[self.compensation]
 
     @cached_property
     def layout(self) -> _formula.Layout:
@@ -131,7 +135,7 @@ class MLP:
     @property
     def n_extras(self) -> int:
         """How many columns `prune` adds."""
-        return self.layout.n_features if self.compensation == "feature" else 1
+        return self._compensation.n_extra(self.layout.n_features)
 
     @cached_property
     def _gates(self) -> tuple[np.ndarray, np.ndarray]:
@@ -149,10 +153,9 @@ class MLP:
         shapes: dict[str, tuple[int, ...]] = {}
         for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
             shapes |= {f"kernel_{i}": (fan_in, fan_out), f"bias_{i}": (fan_out,)}
-        if self.compensation == "shared":
-            shapes["compensation_weight"] = (sizes[1],)
-        elif self.compensation == "feature":
-            shapes["compensation_weight"] = (self.layout.n_features, sizes[1])
+        shape = self._compensation.weight_shape(self.layout.n_features, sizes[1])
+        if shape is not None:
+            shapes["compensation_weight"] = shape
         if self.gate_rate:
             shapes["gate"] = (len(self._gates[1]),)
         if self.straight:
@@ -166,9 +169,9 @@ class MLP:
         """The parameters of the straight path, given weights (q, k) for what `prune` gives."""
         kernel, extra = np.split(weights.astype(np.float32), [self.n_columns])
         fixed = {"straight_kernel": kernel}
-        if self.compensation != "none":
-            per_feature = self.compensation == "feature"
-            fixed["straight_compensation_weight"] = extra if per_feature else extra[0]
+        weight = self._compensation.weight_of(extra)
+        if weight is not None:
+            fixed["straight_compensation_weight"] = weight
         return fixed
 
     def init(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -196,8 +199,10 @@ class MLP:
             outputs = np.zeros_like(outputs)
         params[f"bias_{len(self.hidden)}"][:] = np.clip(outputs, -SURE, SURE)
 
-    def first_layer(self, params: Params, *, dtype: Any = np.float64) -> tuple[Any, Any, Any, Any]:
-        """The kernel, bias, compensation and layout `_core` takes."""
+    def first_layer(
+        self, params: Params, *, dtype: Any = np.float64
+    ) -> tuple[Any, Any, Any, Any, _formula.Compensation]:
+        """The kernel, bias, compensation weight, layout and compensation `_formula` takes."""
         kernel = params["kernel_0"]
         if self.gate_rate:
             gate_of, start = self._gates
@@ -205,21 +210,21 @@ class MLP:
             gates = start.astype(kernel.dtype) + self.gate_rate * params["gate"]
             kernel = kernel * gates[gate_of][:, None]
         layout = self._single_layout if dtype == np.float32 else self.layout
-        return kernel, params["bias_0"], params.get("compensation_weight"), layout
+        weight = params.get("compensation_weight")
+        return kernel, params["bias_0"], weight, layout, self._compensation
 
     def neutralizers(self, params: Params) -> np.ndarray:
         """U of the first layer (s, p), the values that stand for a gap."""
-        kernel, bias, compensation, _ = self.first_layer(params)
+        kernel, bias, weight, _, compensation = self.first_layer(params)
         layout = _formula.Layout(self.n_columns, self.groups, self.shares)
-        layout = layout.arrays(np, per_feature=self.compensation == "feature")
-        return np.asarray(_formula.neutralizers(kernel, bias, compensation, layout, xp=np))
+        layout = layout.arrays(np, per_feature=compensation.per_feature)
+        return np.asarray(_formula.neutralizers(kernel, bias, weight, layout, compensation, xp=np))
 
     def prune(self, x: Any, *, xp: Any) -> Any:
         """What the first layer makes of x (n, p) before its weights come in."""
         layout = self._single_layout if x.dtype == np.float32 else self.layout
-        if self.compensation != "feature":
-            return _formula.prune(x, layout, xp=xp)
-        return _formula.prune(x, layout, xp=xp, per_feature=True, absent=self._absent(x, xp=xp))
+        absent = self._absent(x, xp=xp) if self._compensation.per_feature else None
+        return _formula.prune(x, layout, self._compensation, xp=xp, absent=absent)
 
     def forward(
         self,
@@ -245,9 +250,9 @@ class MLP:
     def _along(self, params: Params, pruned: Any, *, xp: Any) -> Any:
         """What the straight path gives (n, k), given what `prune` gives."""
         layout = self._single_layout if pruned.dtype == np.float32 else self.layout
-        compensation = params.get("straight_compensation_weight")
+        weight = params.get("straight_compensation_weight")
         kernel = params["straight_kernel"]
-        return _formula.neurons(pruned, kernel, None, compensation, layout, xp=xp)
+        return _formula.neurons(pruned, kernel, None, weight, layout, self._compensation, xp=xp)
 
     def _after_first(
         self,
