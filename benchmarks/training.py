@@ -51,7 +51,7 @@ def ours(
     from promissing.networks.mlp import MLP
     from promissing.training.train import Data, train
 
-    network = MLP(X.shape[1], 1, "log", hidden)
+    network = MLP(X.shape[1], 1, LogLoss(), hidden)
 
     def run() -> list[float]:
         rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(0).spawn(replicas)]
@@ -228,7 +228,7 @@ def first_fit_task(_: int) -> dict[str, float]:
         lambda event, seconds, **rest: compiled.append(event)
     )
     X, y = data(501, 10)
-    network = MLP(10, 1, "log", (64, 64))
+    network = MLP(10, 1, LogLoss(), (64, 64))
 
     def fit(rows: np.ndarray) -> None:
         rng = np.random.default_rng(0)
@@ -284,7 +284,7 @@ def predict(rounds: int) -> None:
     from promissing.networks.mlp import MLP
 
     X, y = data(100_000, 20)
-    network = MLP(20, 1, "log", (64, 64))
+    network = MLP(20, 1, LogLoss(), (64, 64))
     params = network.init(np.random.default_rng(0))
     peer = HistGradientBoostingClassifier().fit(X[:20_000], y[:20_000])
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from promissing import missingness
-from promissing._formula import Layout, neutralizers
+from promissing._formula import COMPENSATIONS, Layout, neutralizers
 from promissing.compare import strategies
 from promissing.datasets import make_xor
 from studies.networks import Job, Recipe, run_jobs
@@ -226,8 +226,10 @@ def _job(name: str, world: World, seed: tuple[int, ...]) -> Job | None:
 def _read_out(params: dict[str, Array], name: str) -> Array:
     """The neutralizers (s, p) of a trained network."""
     weight = params.get("compensation_weight")
-    layout = Layout(2).arrays(np, per_feature=name == "fpromissing")
-    return neutralizers(params["kernel_0"], params["bias_0"], weight, layout, xp=np)  # type: ignore[no-any-return]
+    compensation = COMPENSATIONS[strategies.STRATEGIES[name].compensation]
+    layout = Layout(2).arrays(np, per_feature=compensation.per_feature)
+    kernel, bias = params["kernel_0"], params["bias_0"]
+    return neutralizers(kernel, bias, weight, layout, compensation, xp=np)  # type: ignore[no-any-return]
 
 
 def _observed(X: Array) -> Array:

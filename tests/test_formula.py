@@ -9,15 +9,22 @@ from hypothesis import given
 from promissing import _formula
 from promissing.checks import LAYER_CHECKS, LayerUnderTest, check_layer
 
+RULES = _formula.COMPENSATIONS
+
+
+def rule_of(case):
+    return RULES[case.compensation]
+
 
 def layout_of(case):
     layout = _formula.Layout(case.x.shape[-1], case.groups, case.shares)
-    return layout.arrays(np, per_feature=case.compensation == "feature")
+    return layout.arrays(np, per_feature=rule_of(case).per_feature)
 
 
 def run(case, x=None):
     layout = layout_of(case)
-    return _formula.activation(case.x if x is None else x, *case.weights, layout, xp=np)
+    x = case.x if x is None else x
+    return _formula.activation(x, *case.weights, layout, rule_of(case), xp=np)
 
 
 @given(cases())
@@ -28,12 +35,12 @@ def test_the_affine_form_is_the_definition(case):
 @given(cases())
 def test_a_gap_is_worth_its_neutralizer_whatever_the_groups_and_shares(case):
     """Eq. 1 with the literal neutralizers put in, neuron by neuron."""
-    layout = layout_of(case)
-    u = _formula.neutralizers(*case.weights, layout, xp=np)
+    rule = layout_of(case), rule_of(case)
+    u = _formula.neutralizers(*case.weights, *rule, xp=np)
     assert u.shape == case.kernel.T.shape
     away = np.abs(case.kernel) > 1e-3
     kernel = np.where(away, case.kernel, 1.0)
-    u = np.where(away.T, u, _formula.neutralizers(kernel, *case.weights[1:], layout, xp=np))
+    u = np.where(away.T, u, _formula.neutralizers(kernel, *case.weights[1:], *rule, xp=np))
     case = case._replace(kernel=kernel)
     literal = np.stack(
         [
@@ -48,29 +55,29 @@ def test_a_gap_is_worth_its_neutralizer_whatever_the_groups_and_shares(case):
 def test_the_papers_neutralizer_is_minus_b_over_p_w():
     rng = np.random.default_rng(0)
     kernel, bias = rng.normal(size=(4, 3)), rng.normal(size=3)
-    u = _formula.neutralizers(kernel, bias, None, _formula.Layout(4), xp=np)
+    u = _formula.neutralizers(kernel, bias, None, _formula.Layout(4), RULES["none"], xp=np)
     np.testing.assert_allclose(u, -bias[:, None] / (4 * kernel.T))
 
 
 def test_a_weight_of_zero_has_no_neutralizer_and_no_warning():
-    u = _formula.neutralizers(
-        np.zeros((2, 2)), np.array([1.0, 0.0]), None, _formula.Layout(2), xp=np
-    )
+    kernel, bias = np.zeros((2, 2)), np.array([1.0, 0.0])
+    u = _formula.neutralizers(kernel, bias, None, _formula.Layout(2), RULES["none"], xp=np)
     assert np.isinf(u[0]).all()
     assert np.isnan(u[1]).all()
 
 
 def test_the_share_of_an_empty_row_is_exactly_one():
     for p in (3, 7, 49, 1000):
-        out = _formula.prune(np.full((1, p), np.nan, np.float32), _formula.Layout(p), xp=np)
+        x = np.full((1, p), np.nan, np.float32)
+        out = _formula.prune(x, _formula.Layout(p), RULES["shared"], xp=np)
         assert out[0, -1] == 1
 
 
 def test_columns_of_one_feature_count_once():
     layout = _formula.Layout(4, groups=[0, 0, 0, 1]).arrays(np, per_feature=True)
     x = np.array([[np.nan, np.nan, np.nan, 1.0], [1.0, 1.0, 1.0, np.nan]])
-    np.testing.assert_allclose(_formula.prune(x, layout, xp=np)[:, -1], [0.5, 0.5])
-    absent = _formula.prune(x, layout, xp=np, per_feature=True)[:, 4:]
+    np.testing.assert_allclose(_formula.prune(x, layout, RULES["none"], xp=np)[:, -1], [0.5, 0.5])
+    absent = _formula.prune(x, layout, RULES["feature"], xp=np)[:, 4:]
     np.testing.assert_allclose(absent, [[1, 0], [0, 1]])
 
 
@@ -79,14 +86,14 @@ def test_columns_of_one_feature_count_once():
 def test_contract(check, compensation):
     def forward(x, kernel, bias, weight, dtype):
         layout = _formula.Layout(x.shape[-1])
-        return _formula.activation(x, kernel, bias, weight, layout, xp=np)
+        return _formula.activation(x, kernel, bias, weight, layout, RULES[compensation], xp=np)
 
     check(LayerUnderTest(forward, None, compensation, "float64"))
 
 
 def right(x, kernel, bias, weight=None, dtype=None):
     layout = _formula.Layout(x.shape[-1])
-    return _formula.activation(x, kernel, bias, weight, layout, xp=np)
+    return _formula.activation(x, kernel, bias, weight, layout, RULES["none"], xp=np)
 
 
 def in_place(x, w, b):
@@ -152,7 +159,7 @@ def test_a_gradient_with_nan_breaks_the_contract():
 
 def test_a_count_beyond_float16_does_not_overflow():
     x = np.full((1, 70_000), np.nan, np.float16)
-    assert _formula.prune(x, _formula.Layout(70_000), xp=np)[0, -1] == 1
+    assert _formula.prune(x, _formula.Layout(70_000), RULES["shared"], xp=np)[0, -1] == 1
 
 
 def test_membership_is_made_only_where_it_is_needed():

@@ -162,7 +162,7 @@ def test_optimizers_of_optax_that_choose_by_name(name, compensation, nested):
         (lambda key: apply(init(key, 3, 2), jnp.ones((2, 4))), "must have 3 columns.*Received: 4"),
         (
             lambda key: apply(init(key, 3, 2, compensation="feature"), jnp.ones(3), groups=[0] * 3),
-            "make 1 features, but `compensation_weight` has 3 rows",
+            r"make 1 features, so .* shape \(2,\) or \(1, 2\). Received: \(3, 2\)",
         ),
     ],
 )

@@ -109,7 +109,8 @@ def test_float64_is_exact_with_groups_and_shares(compensation):
     layout = {"groups": [0, 0, 1, 2, 2], "shares": [0.5, 0.3, 0.2]}
     x = np.where(rng.random((6, 5)) < 0.4, np.nan, rng.normal(size=(6, 5)))
     arrays = _formula.Layout(5, **layout).arrays(np, per_feature=True)
-    expected = _formula.activation(x, kernel, bias, weight[compensation], arrays, xp=np)
+    rule = _formula.COMPENSATIONS[compensation]
+    expected = _formula.activation(x, kernel, bias, weight[compensation], arrays, rule, xp=np)
     with in_double("float64"):
         layer = build(kernel, bias, weight[compensation], "float64", **layout)
         out = ops.convert_to_numpy(layer(tensor_of(x, "float64")))

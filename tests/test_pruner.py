@@ -54,7 +54,10 @@ def test_a_linear_model_on_it_is_an_mpromissing_neuron(x):
     model = LinearRegression().fit(Pruner().fit_transform(x), y)
     kernel, bias = model.coef_[:4, None], np.array([model.intercept_])
     compensation = model.coef_[4:] + bias
-    neuron = _formula.activation(x, kernel, bias, compensation, _formula.Layout(4), xp=np)[:, 0]
+    rule = _formula.COMPENSATIONS["shared"]
+    neuron = _formula.activation(x, kernel, bias, compensation, _formula.Layout(4), rule, xp=np)[
+        :, 0
+    ]
     np.testing.assert_allclose(neuron, model.predict(Pruner().fit_transform(x)))
 
 
@@ -64,7 +67,10 @@ def test_a_linear_model_on_absences_is_a_neuron_with_a_compensation_per_feature(
     model = LinearRegression().fit(pruned, y)
     kernel, bias = model.coef_[:4, None], np.array([model.intercept_])
     compensation = model.coef_[4:, None] + bias / 4
-    neuron = _formula.activation(x, kernel, bias, compensation, _formula.Layout(4), xp=np)[:, 0]
+    rule = _formula.COMPENSATIONS["feature"]
+    neuron = _formula.activation(x, kernel, bias, compensation, _formula.Layout(4), rule, xp=np)[
+        :, 0
+    ]
     np.testing.assert_allclose(neuron, model.predict(pruned))
 
 

@@ -1,7 +1,7 @@
 """The formula: a neuron that prunes what is missing and scales its bias by what is left.
 
-For a row x whose features hold the shares pi_j of a neuron, with rho the sum of the shares of
-what is missing (Eq. 3 and Eq. 5 of the paper, and one step beyond):
+A feature j has the share pi_j of a neuron, and rho is the sum of the shares of the missing
+features. The activation of a row x (Eq. 3 and Eq. 5 of the paper; the third rule is new) is
 
     a = sum over observed x_j w_j  +  (1 - rho) b  +  compensation
 
@@ -11,12 +11,13 @@ what is missing (Eq. 3 and Eq. 5 of the paper, and one step beyond):
     "feature"      v_j for every missing feature j         V (F, s)
 
 It is computed as one affine map: `prune` turns x into [x0, extra], `fold` turns the weights into
-[W; rows], and a = [x0, extra] @ [W; rows] + b. `extra` is rho, or the 0/1 absence of every feature.
+[W; rows], and a = [x0, extra] @ [W; rows] + b. A `Compensation` gives `extra`, which is rho or the
+0/1 absence of every feature, and `rows`.
 
 Every function takes the array namespace as `xp` (NumPy, jax.numpy, torch or keras.ops; NumPy only
-for `neutralizers`) and a `layout`, which is a `Layout` with arrays of that namespace or anything
-with its attributes. Nothing is imported here, no branch depends on data, and what is missing is
-replaced before any arithmetic, so that gradients stay finite.
+for `neutralizers`) and a `layout`, which is a `Layout` with arrays of that namespace or any object
+with the same attributes. This module imports nothing, no branch depends on data, and missing
+values are replaced before any arithmetic, so that gradients stay finite.
 """
 
 TYPE_CHECKING = False  # Type checkers know this name; importing it would be an import.
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-COMPENSATIONS = ("none", "shared", "feature")
 INF = float("inf")
 
 
@@ -143,16 +143,6 @@ def is_count(value: "Any") -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and int(value) >= 1
 
 
-def check_compensation(compensation: object) -> str:
-    """Return `compensation` if it is one of `COMPENSATIONS`, else say what was expected."""
-    if compensation not in COMPENSATIONS:
-        raise ValueError(
-            f'`compensation` must be "none", "shared" or "feature". '
-            f"Received: compensation={compensation!r}"
-        )
-    return str(compensation)
-
-
 def all_missing_message(layer: str, shape: "Sequence[int]", normalising: str) -> str:
     """The warning about a training batch in which every value is NaN."""
     return (
@@ -164,119 +154,244 @@ def all_missing_message(layer: str, shape: "Sequence[int]", normalising: str) ->
     )
 
 
-def is_per_feature(compensation_weight: "Any") -> bool:
-    """Whether a compensation is V (F, s); None and c (s,) are not."""
-    return compensation_weight is not None and len(compensation_weight.shape) == 2
+class Compensation:
+    """The protocol of a compensation: its weight, its extra columns and its extra rows.
+
+    The methods defined here are those of a rule with one extra column, the share rho of a row
+    that is missing. A rule with one extra column per feature overrides them.
+
+    Attributes
+    ----------
+    name : str
+        The public spelling, as in `NanDense(compensation=name)`.
+    per_feature : bool
+        Whether there is one extra column per feature. If the columns form groups, `extra` (unless
+        `absent` is passed) and `gaps` then need the `membership` of the layout.
+    starts_as_kernel_row : bool
+        Whether the layers draw the initial weight like one more row of the kernel, as the paper
+        does. Otherwise it starts at zero.
+    """
+
+    name: str
+    per_feature = False
+    starts_as_kernel_row = False
+
+    def weight_shape(self, n_features: int, units: int) -> "tuple[int, ...] | None":
+        """Return the shape of the compensation weight, or None if there is no such weight."""
+        raise NotImplementedError
+
+    def fold_rows(self, weight: "Any", bias: "Any", layout: "Any") -> "Any":
+        """Return the rows that `fold` appends to the kernel: (1, s) or (F, s)."""
+        raise NotImplementedError
+
+    def weight_of(self, rows: "Any") -> "Any":
+        """Return the weight for which `fold_rows` gives these rows if the bias is zero."""
+        raise NotImplementedError
+
+    def n_extra(self, n_features: int) -> int:
+        """Return the number of extra columns."""
+        return 1
+
+    def extra(
+        self,
+        missing: "Any",
+        layout: "Any",
+        *,
+        xp: "Any",
+        number: "Callable[[Any], Any]",
+        absent: "Any" = None,
+    ) -> "Any":
+        """Return the columns that `prune` appends to x0, given the mask of x.
+
+        `number` turns a mask or a count into the dtype of x. `absent` is as in `prune`.
+        """
+        if layout.column_shares is not None:
+            weighted = xp.multiply(number(missing), layout.column_shares)
+            return xp.sum(weighted, axis=-1, keepdims=True)
+        if layout.n_columns > 65504:  # A larger count is infinite in float16.
+            return xp.mean(number(missing), axis=-1, keepdims=True)
+        return number(xp.sum(missing, axis=-1, keepdims=True)) / layout.n_columns
+
+    def gaps(self, rows: "Any", layout: "Any", *, xp: "Any") -> "Any":
+        """Return what each column adds to each neuron if it is missing (p, s)."""
+        if layout.column_shares is None:
+            return rows / layout.n_columns
+        return layout.column_shares[:, None] * rows
+
+
+class NoCompensation(Compensation):
+    """Add nothing for missing values: PROMISSING, Eq. 3 of the paper."""
+
+    name = "none"
+
+    def weight_shape(self, n_features: int, units: int) -> None:
+        return None
+
+    def fold_rows(self, weight: "Any", bias: "Any", layout: "Any") -> "Any":
+        return -bias[None, :]
+
+    def weight_of(self, rows: "Any") -> None:
+        return None
+
+
+class SharedCompensation(Compensation):
+    """Add rho times one weight per neuron: mPROMISSING, Eq. 5 of the paper."""
+
+    name = "shared"
+    starts_as_kernel_row = True
+
+    def weight_shape(self, n_features: int, units: int) -> "tuple[int, ...]":
+        return (units,)
+
+    def fold_rows(self, weight: "Any", bias: "Any", layout: "Any") -> "Any":
+        return (weight - bias)[None, :]
+
+    def weight_of(self, rows: "Any") -> "Any":
+        return rows[0]
+
+
+class FeatureCompensation(Compensation):
+    """Add one weight per neuron for every missing feature."""
+
+    name = "feature"
+    per_feature = True
+
+    def weight_shape(self, n_features: int, units: int) -> "tuple[int, ...]":
+        return (n_features, units)
+
+    def fold_rows(self, weight: "Any", bias: "Any", layout: "Any") -> "Any":
+        return weight - layout.feature_shares * bias
+
+    def weight_of(self, rows: "Any") -> "Any":
+        return rows
+
+    def n_extra(self, n_features: int) -> int:
+        return n_features
+
+    def extra(
+        self,
+        missing: "Any",
+        layout: "Any",
+        *,
+        xp: "Any",
+        number: "Callable[[Any], Any]",
+        absent: "Any" = None,
+    ) -> "Any":
+        if absent is not None:
+            return number(absent)
+        if layout.membership is None:
+            return number(missing)
+        return xp.matmul(number(missing), layout.membership)
+
+    def gaps(self, rows: "Any", layout: "Any", *, xp: "Any") -> "Any":
+        return rows if layout.membership is None else xp.matmul(layout.membership, rows)
+
+
+COMPENSATIONS: "dict[str, Compensation]" = {
+    rule.name: rule for rule in (NoCompensation(), SharedCompensation(), FeatureCompensation())
+}
+
+
+def get_compensation(name: object) -> Compensation:
+    """Return the compensation of a name, or raise a ValueError that lists the names."""
+    if not isinstance(name, str) or name not in COMPENSATIONS:
+        raise ValueError(
+            f'`compensation` must be "none", "shared" or "feature". Received: compensation={name!r}'
+        )
+    return COMPENSATIONS[name]
 
 
 def prune(
     x: "Any",
     layout: "Any",
+    compensation: Compensation,
     *,
     xp: "Any",
-    per_feature: bool = False,
     absent: "Any" = None,
     cast: "Callable[[Any], Any] | None" = None,
 ) -> "Any":
-    """[x0, rho] of shape (..., p + 1), or [x0, absent] of shape (..., p + F) if `per_feature`.
+    """Return [x0, extra]: x with zeros for NaN, and the extra columns of the compensation.
 
-    `absent` is 0 or 1 where the columns of a feature go missing together, as they do when they
-    encode one value, and the missing part of them otherwise. Pass it if it is already computed.
+    The compensation per feature appends the absence of each feature (..., F). It is 0 or 1 if the
+    columns of a feature go missing together, as they do when they encode one value, and the
+    missing part of them otherwise. Pass `absent` if it is already computed.
 
     `cast` turns a mask or a count into the dtype of x. By default they are multiplied by ones of
     that dtype, as the namespaces share no cast; ONNX has no product of a bool and a float.
     """
     missing = xp.isnan(x)
-    # `where(missing, 0, x)` says the same and is 4 to 7 times slower in eager torch. The infinities
-    # are passed through: they must never become ordinary numbers.
+    # `where(missing, 0, x)` gives the same and is 4 to 7 times slower in eager torch. Infinities
+    # are kept: they must never become ordinary numbers.
     x0 = xp.nan_to_num(x, nan=0.0, posinf=INF, neginf=-INF)
-    one = 1 if cast else xp.ones_like(x[..., :1])
-    number = cast or (lambda a: xp.multiply(a, one))
-    if per_feature:
-        extra = number(missing if absent is None else absent)
-        if absent is None and layout.membership is not None:
-            extra = xp.matmul(extra, layout.membership)
-    elif layout.column_shares is not None:
-        mask = cast(missing) if cast else missing
-        extra = xp.sum(xp.multiply(mask, layout.column_shares), axis=-1, keepdims=True)
-    elif layout.n_columns > 65504:  # A larger count is infinite in float16.
-        extra = xp.mean(number(missing), axis=-1, keepdims=True)
-    else:
-        extra = number(xp.sum(missing, axis=-1, keepdims=True)) / layout.n_columns
+    number = cast or (lambda a: xp.multiply(a, xp.ones_like(x[..., :1])))
+    extra = compensation.extra(missing, layout, xp=xp, number=number, absent=absent)
     return xp.concatenate([x0, extra], axis=-1)
 
 
 def fold(
     kernel: "Any",
     bias: "Any",
-    compensation_weight: "Any",
+    weight: "Any",
     layout: "Any",
+    compensation: Compensation,
     *,
     xp: "Any",
-    per_feature: "bool | None" = None,
 ) -> "Any":
-    """[W; c - b] of shape (p + 1, s), or [W; V - pi b] of shape (p + F, s) if `per_feature`.
+    """Return [W; c - b] of shape (p + 1, s), or [W; V - pi b] of shape (p + F, s).
 
-    `kernel` is (p, s), `bias` is (s,) or None, `compensation_weight` is None, (s,) or (F, s). By
-    default `per_feature` follows from its rank, which a symbolic trace does not know.
+    `kernel` is (p, s), `bias` is (s,) or None, and `weight` is that of the compensation.
     """
-    if per_feature is None:
-        per_feature = is_per_feature(compensation_weight)
     if bias is None:
         bias = xp.zeros_like(kernel[0])
-    if compensation_weight is None:
-        rows = -bias[None, :]
-    elif per_feature:
-        rows = compensation_weight - layout.feature_shares * bias
-    else:
-        rows = (compensation_weight - bias)[None, :]
-    return xp.concatenate([kernel, rows], axis=-2)
+    return xp.concatenate([kernel, compensation.fold_rows(weight, bias, layout)], axis=-2)
 
 
 def activation(
     x: "Any",
     kernel: "Any",
     bias: "Any",
-    compensation_weight: "Any",
+    weight: "Any",
     layout: "Any",
+    compensation: Compensation,
     *,
     xp: "Any",
     cast: "Callable[[Any], Any] | None" = None,
 ) -> "Any":
-    """The activation (..., s) of s neurons for x of shape (..., p), NaN where missing."""
-    per_feature = is_per_feature(compensation_weight)
-    pruned = prune(x, layout, xp=xp, per_feature=per_feature, cast=cast)
-    return neurons(pruned, kernel, bias, compensation_weight, layout, xp=xp)
+    """Return the activation (..., s) of s neurons for x of shape (..., p), NaN where missing."""
+    pruned = prune(x, layout, compensation, xp=xp, cast=cast)
+    return neurons(pruned, kernel, bias, weight, layout, compensation, xp=xp)
 
 
 def neurons(
     pruned: "Any",
     kernel: "Any",
     bias: "Any",
-    compensation_weight: "Any",
+    weight: "Any",
     layout: "Any",
+    compensation: Compensation,
     *,
     xp: "Any",
 ) -> "Any":
-    """The activation (..., s) of s neurons for what `prune` made of x."""
-    out = xp.matmul(pruned, fold(kernel, bias, compensation_weight, layout, xp=xp))
+    """Return the activation (..., s) of s neurons, given the output of `prune`."""
+    out = xp.matmul(pruned, fold(kernel, bias, weight, layout, compensation, xp=xp))
     return out if bias is None else out + bias
 
 
 def neutralizers(
-    kernel: "Any", bias: "Any", compensation_weight: "Any", layout: "Any", *, xp: "Any"
+    kernel: "Any",
+    bias: "Any",
+    weight: "Any",
+    layout: "Any",
+    compensation: Compensation,
+    *,
+    xp: "Any",
 ) -> "Any":
-    """U of shape (s, p): the value that, put in a gap, gives the activation the gap gives.
+    """Return U (s, p): the value that, put in a gap, gives the same activation as the gap.
 
-    Without compensation this is the paper's -b / (p w) (Eq. 2 and 4). It is a read-out, in NumPy:
-    a weight of zero gives inf or nan, without a warning.
+    Without compensation this is the paper's -b / (p w) (Eq. 2 and 4). `xp` is NumPy. A weight of
+    zero gives inf or NaN, without a warning.
     """
-    rows = fold(kernel, bias, compensation_weight, layout, xp=xp)[layout.n_columns :]
-    if is_per_feature(compensation_weight):
-        gap = rows if layout.membership is None else xp.matmul(layout.membership, rows)
-    elif layout.column_shares is None:
-        gap = rows / layout.n_columns
-    else:
-        gap = layout.column_shares[:, None] * rows
+    rows = fold(kernel, bias, weight, layout, compensation, xp=xp)[layout.n_columns :]
+    gaps = compensation.gaps(rows, layout, xp=xp)
     with xp.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return (gap / kernel).T
+        return (gaps / kernel).T

@@ -10,12 +10,12 @@ from typing import Any
 __all__ = ["few", "listed", "warn"]
 
 
-def warn(message: str) -> None:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn, in the name of the first caller outside this package."""
     level, frame = 1, sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("promissing."):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    warnings.warn(message, UserWarning, stacklevel=level + 1)
+    warnings.warn(message, category, stacklevel=level + 1)
 
 
 def listed(names: list[str], most: int = 5) -> str:

@@ -91,19 +91,20 @@ def init(
     >>> bool((apply(params, jnp.full(3, jnp.nan)) == params["compensation_weight"]).all())
     True
     """
-    _formula.check_compensation(compensation)
+    rule = _formula.get_compensation(compensation)
     for name, size in (("in_features", in_features), ("units", units)):
         if not _formula.is_count(size):
             raise ValueError(f"`{name}` must be a positive integer. Received: {name}={size!r}")
-    layout = _formula.Layout(in_features, groups)
+    n_features = _formula.Layout(in_features, groups).n_features
     draw = jax.nn.initializers.glorot_uniform()
     kernel_key, compensation_key = jax.random.split(key)
     kernel = draw(kernel_key, (in_features, units), dtype)
     params = NanDenseParams(kernel=kernel, bias=jnp.zeros(units, kernel.dtype))
-    if compensation == "shared":
+    shape = rule.weight_shape(n_features, units)
+    if rule.starts_as_kernel_row:
         params["compensation_weight"] = draw(compensation_key, (in_features + 1, units), dtype)[-1]
-    elif compensation == "feature":
-        params["compensation_weight"] = jnp.zeros((layout.n_features, units), kernel.dtype)
+    elif shape is not None:
+        params["compensation_weight"] = jnp.zeros(shape, kernel.dtype)
     return params
 
 
@@ -142,10 +143,15 @@ def apply(
     """
     kernel, bias, weight = _weights(params)
     x = jnp.asarray(x, kernel.dtype)
-    layout = _layout(kernel, weight, groups, shares, x.shape[-1] if x.ndim else 0)
-    layout = layout.arrays(np, per_feature=_formula.is_per_feature(weight))
+    n_columns = x.shape[-1] if x.ndim else 0
+    if n_columns != kernel.shape[0]:
+        raise ValueError(
+            f"The last axis of `x` must have {kernel.shape[0]} columns, as the kernel. "
+            f"Received: {n_columns}."
+        )
+    layout, compensation = _rule(params, groups, shares)
     layout = layout.map(lambda a: jnp.asarray(a, x.dtype))
-    out: jax.Array = _formula.activation(x, kernel, bias, weight, layout, xp=jnp)
+    out: jax.Array = _formula.activation(x, kernel, bias, weight, layout, compensation, xp=jnp)
     return out
 
 
@@ -179,33 +185,27 @@ def neutralizers(
     [[-1.0, -1.0]]
     """
     kernel, bias, weight = (None if w is None else np.asarray(w, float) for w in _weights(params))
-    layout = _layout(kernel, weight, groups, shares, params["kernel"].shape[0])
-    layout = layout.arrays(np, per_feature=_formula.is_per_feature(weight))
-    return np.asarray(_formula.neutralizers(kernel, bias, weight, layout, xp=np))
+    layout, compensation = _rule(params, groups, shares)
+    return np.asarray(_formula.neutralizers(kernel, bias, weight, layout, compensation, xp=np))
 
 
 def _weights(params: NanDenseParams) -> tuple[Any, Any, Any]:
     return params["kernel"], params["bias"], params.get("compensation_weight")
 
 
-def _layout(
-    kernel: Any,
-    weight: Any,
-    groups: Sequence[int] | None,
-    shares: Sequence[float] | None,
-    n_columns: int,
-) -> _formula.Layout:
-    expected = kernel.shape[0]
-    if n_columns != expected:
-        raise ValueError(
-            f"The last axis of `x` must have {expected} columns, as the kernel. "
-            f"Received: {n_columns}."
-        )
-    layout = _formula.Layout(expected, groups, shares)
-    rows = layout.n_features if weight is None or weight.ndim == 1 else weight.shape[0]
-    if rows != layout.n_features:
-        raise ValueError(
-            f"`groups` make {layout.n_features} features, but `compensation_weight` has "
-            f"{rows} rows. Pass the same `groups` to `init` and `apply`."
-        )
-    return layout
+def _rule(
+    params: NanDenseParams, groups: Sequence[int] | None, shares: Sequence[float] | None
+) -> tuple[_formula.Layout, _formula.Compensation]:
+    """Return the layout of the columns and the compensation that has weights of this shape."""
+    p, s = params["kernel"].shape
+    layout = _formula.Layout(p, groups, shares)
+    weight = params.get("compensation_weight")
+    shape = None if weight is None else weight.shape
+    for rule in _formula.COMPENSATIONS.values():
+        if rule.weight_shape(layout.n_features, s) == shape:
+            return layout.arrays(np, per_feature=rule.per_feature), rule
+    raise ValueError(
+        f"`groups` make {layout.n_features} features, so `compensation_weight` must have the "
+        f"shape {(s,)} or {(layout.n_features, s)}. Received: {shape}. Pass the same `groups` to "
+        f"`init` and `apply`."
+    )

@@ -135,7 +135,7 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
-        self.compensation = _formula.check_compensation(compensation)
+        self.compensation = _formula.get_compensation(compensation).name
         self.compensation_initializer = initializers.get(compensation_initializer)
         self.compensation_regularizer = regularizers.get(compensation_regularizer)
         self.compensation_constraint = constraints.get(compensation_constraint)
@@ -154,8 +154,9 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
                 "The last dimension of the inputs to `NanDense` should be defined. Received: "
                 f"input_shape={tuple(input_shape)}"
             )
+        rule = _formula.COMPENSATIONS[self.compensation]
         self._layout = _formula.Layout(p, self.groups, self.shares).arrays(
-            np, per_feature=self.compensation == "feature"
+            np, per_feature=rule.per_feature
         )
         self.kernel = self.add_weight(
             name="kernel",
@@ -174,12 +175,12 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
                 constraint=self.bias_constraint,
             )
         self.compensation_weight = None
-        if self.compensation != "none":
-            shared = self.compensation == "shared"
-            default = self._one_more_kernel_row if shared else "zeros"
+        shape = rule.weight_shape(self._layout.n_features, self.units)
+        if shape is not None:
+            default = self._one_more_kernel_row if rule.starts_as_kernel_row else "zeros"
             self.compensation_weight = self.add_weight(
                 name="compensation_weight",
-                shape=(self.units,) if shared else (self._layout.n_features, self.units),
+                shape=shape,
                 initializer=self.compensation_initializer or default,
                 regularizer=self.compensation_regularizer,
                 constraint=self.compensation_constraint,
@@ -210,6 +211,7 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
             bias,
             weight,
             layout,
+            _formula.COMPENSATIONS[self.compensation],
             xp=_OPS,
             cast=lambda a: ops.cast(a, inputs.dtype),
         )
@@ -260,7 +262,8 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
             None if w is None else np.asarray(ops.convert_to_numpy(w), float)
             for w in (self.kernel, self.bias, self.compensation_weight)
         )
-        return np.asarray(_formula.neutralizers(kernel, bias, weight, self._layout, xp=np))
+        rule = _formula.COMPENSATIONS[self.compensation]
+        return np.asarray(_formula.neutralizers(kernel, bias, weight, self._layout, rule, xp=np))
 
     def set_paper_weights(self, kernel: Any, bias: Any, *, as_listed: bool = True) -> None:
         """Take over the weights of the paper's own `nanDense`.

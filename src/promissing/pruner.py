@@ -75,7 +75,7 @@ class Pruner(TransformerMixin, BaseEstimator):
             )
         X = self._validate(X, reset=True)
         self._layout = _formula.Layout(X.shape[1], self.groups, self.shares).arrays(
-            np, per_feature=self.compensation == "feature"
+            np, per_feature=_formula.COMPENSATIONS[self.compensation].per_feature
         )
         return self
 
@@ -83,15 +83,14 @@ class Pruner(TransformerMixin, BaseEstimator):
         """[x0, extra] of shape (n, p + 1) or (n, p + F)."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        per_feature = self.compensation == "feature"
-        pruned = _formula.prune(X, self._layout, xp=np, per_feature=per_feature)
-        return np.asarray(pruned, X.dtype)
+        rule = _formula.COMPENSATIONS[self.compensation]
+        return np.asarray(_formula.prune(X, self._layout, rule, xp=np), X.dtype)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """The input names, then `share_missing` or `absent_<feature>` for every feature."""
         check_is_fitted(self)
         names = list(_check_feature_names_in(self, input_features))
-        if self.compensation == "shared":
+        if not _formula.COMPENSATIONS[self.compensation].per_feature:
             extra = ["share_missing"]
         elif self._layout.groups is None:
             extra = [f"absent_{name}" for name in names]

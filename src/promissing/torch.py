@@ -98,20 +98,17 @@ class NanLinear(nn.Module):
                 raise ValueError(f"{name} must be a positive integer, but got {size!r}")
         self.in_features = in_features = int(in_features)
         self.out_features = out_features = int(out_features)
-        self.compensation = _formula.check_compensation(compensation)
+        rule = _formula.get_compensation(compensation)
+        self.compensation = rule.name
         self._layout = _formula.Layout(in_features, groups, shares).arrays(
-            np, per_feature=compensation == "feature"
+            np, per_feature=rule.per_feature
         )
         factory = {"device": device, "dtype": dtype}
         self.weight = nn.Parameter(torch.empty((out_features, in_features), **factory))
         self.register_parameter(
             "bias", nn.Parameter(torch.empty(out_features, **factory)) if bias else None
         )
-        shape = {
-            "none": None,
-            "shared": (out_features,),
-            "feature": (self._layout.n_features, out_features),
-        }[compensation]
+        shape = rule.weight_shape(self._layout.n_features, out_features)
         self.register_parameter(
             "compensation_weight",
             None if shape is None else nn.Parameter(torch.empty(shape, **factory)),
@@ -129,11 +126,13 @@ class NanLinear(nn.Module):
         The shared compensation starts as one more column of the weight, the one per feature at 0.
         """
         nn.Linear.reset_parameters(self)  # type: ignore[arg-type]
-        if self.compensation == "shared":
+        if self.compensation_weight is None:
+            return
+        if _formula.COMPENSATIONS[self.compensation].starts_as_kernel_row:
             bound = 1 / math.sqrt(self.in_features + 1)
-            nn.init.uniform_(self.compensation_weight, -bound, bound)  # type: ignore[arg-type]
-        elif self.compensation == "feature":
-            nn.init.zeros_(self.compensation_weight)  # type: ignore[arg-type]
+            nn.init.uniform_(self.compensation_weight, -bound, bound)
+        else:
+            nn.init.zeros_(self.compensation_weight)
 
     @classmethod
     def from_linear(
@@ -212,18 +211,11 @@ class NanLinear(nn.Module):
             self._check(input)
             if not self._layout_fits():
                 layout = self._layout.map(self._tensor)
-        per_feature = self.compensation == "feature"
-        pruned = _formula.prune(
-            input, layout, xp=torch, per_feature=per_feature, cast=lambda a: a.to(input.dtype)
-        )
+        rule = _formula.COMPENSATIONS[self.compensation]
+        pruned = _formula.prune(input, layout, rule, xp=torch, cast=lambda a: a.to(input.dtype))
         # Neither `mT` here nor a product of bool and float in `prune`: ONNX knows neither.
         kernel = _formula.fold(
-            self.weight.t(),
-            self.bias,
-            self.compensation_weight,
-            layout,
-            xp=torch,
-            per_feature=per_feature,
+            self.weight.t(), self.bias, self.compensation_weight, layout, rule, xp=torch
         )
         # `linear` fuses the bias into the product, which `matmul` and `+` do not.
         return nn.functional.linear(pruned, kernel.t(), self.bias)
@@ -311,7 +303,8 @@ class NanLinear(nn.Module):
             None if w is None else w.detach().cpu().double().numpy()
             for w in (self.weight.mT, self.bias, self.compensation_weight)
         )
-        return np.asarray(_formula.neutralizers(kernel, bias, weight, self._layout, xp=np))
+        rule = _formula.COMPENSATIONS[self.compensation]
+        return np.asarray(_formula.neutralizers(kernel, bias, weight, self._layout, rule, xp=np))
 
     def extra_repr(self) -> str:
         text = (

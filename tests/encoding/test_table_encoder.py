@@ -160,7 +160,7 @@ def test_moments_of_small_numbers_and_of_small_weights(scale):
 def test_neither_the_order_of_rows_nor_the_unit_of_weights_matters(rows, unit, heavier, random):
     def fit(rows, heavier=1.0):
         frame = pd.DataFrame([(unit * x, c) for x, c, _ in rows], columns=["x", "c"])
-        encoder = TableEncoder(n_bins=3, fine_bins=5, max_categories=2)
+        encoder = TableEncoder(n_bins=3, n_fine_bins=5, max_categories=2)
         return encoder.fit(frame, sample_weight=[heavier * 0.1 * w for *_, w in rows])
 
     first, shuffled = fit(rows), fit(random.sample(rows, len(rows)))
@@ -303,7 +303,7 @@ def test_bins_that_coincide_are_merged_and_booleans_and_categories_have_none():
 
 def test_fine_bins_come_last_and_belong_to_the_same_feature():
     frame = pd.DataFrame({"x": np.arange(9.0), "c": ["a", None, "b"] * 3, "few": [0, 1, 2] * 3})
-    encoder = TableEncoder(n_bins=2, fine_bins=4).fit(frame)
+    encoder = TableEncoder(n_bins=2, n_fine_bins=4).fit(frame)
     fine = [f"x_fine{i}" for i in range(4)]
     names = ["x", "x_far", "x_bin0", "x_bin1", *fine, "c_a", "c_b"]
     assert list(encoder.get_feature_names_out()) == [
@@ -326,11 +326,11 @@ def test_fine_bins_of_dates_and_none_of_what_has_few_values():
     frame = pd.DataFrame(
         {"day": pd.date_range("2020", periods=9), "empty": np.full(9, NAN), "flat": 3.0}
     )
-    encoder = TableEncoder(n_bins=2, fine_bins=4).fit(frame)
+    encoder = TableEncoder(n_bins=2, n_fine_bins=4).fit(frame)
     assert encoder.fine_.sum() == 4
     assert (encoder.groups_[encoder.fine_] == 0).all()
     assert encoder.n_columns_out_ == 2 + 2 + 4 + 1 + 1
-    raw = TableEncoder(n_bins=2, fine_bins=4, scale=False).fit(np.arange(9.0)[:, None])
+    raw = TableEncoder(n_bins=2, n_fine_bins=4, scale=False).fit(np.arange(9.0)[:, None])
     assert_array_equal(raw.fine_, [False] * 3 + [True] * 4)
 
 
@@ -340,7 +340,7 @@ def test_fine_bins_of_dates_and_none_of_what_has_few_values():
 def test_fine_bins_are_for_few_numbers(n_numbers, n_bins, has_fine):
     x = np.random.default_rng(0).normal(size=(100, n_numbers))
     flags = np.random.default_rng(1).integers(0, 2, (100, 5))  # Numbers, of two values.
-    encoder = TableEncoder(n_bins=n_bins, fine_bins="auto").fit(np.hstack([x, flags]))
+    encoder = TableEncoder(n_bins=n_bins, n_fine_bins="auto").fit(np.hstack([x, flags]))
     assert encoder.fine_.any() == has_fine
     if has_fine:
         assert encoder.fine_.sum() == 32 * n_numbers
@@ -392,15 +392,17 @@ def test_a_category_never_seen_is_zero_everywhere_which_is_not_missing():
 
 
 def test_a_category_never_seen_can_be_an_error_that_names_it():
-    encoder = TableEncoder(unseen="error").fit(column(["a", "b"]))
+    encoder = TableEncoder(unknown_categories="error").fit(column(["a", "b"]))
     encoder.transform(column(["a", None]))
     with pytest.raises(ValueError, match="Column 'c' holds 'z', a category never seen in training"):
         encoder.transform(column(["a", "z"]))
 
 
-@pytest.mark.parametrize("unseen", ["ignore", "error"])
-def test_beyond_max_categories_the_rare_ones_and_the_new_ones_share_a_column(unseen):
-    encoder = TableEncoder(max_categories=3, unseen=unseen).fit(column([*"aaabbcdd"]))
+@pytest.mark.parametrize("unknown_categories", ["ignore", "error"])
+def test_beyond_max_categories_the_rare_ones_and_the_new_ones_share_a_column(unknown_categories):
+    encoder = TableEncoder(max_categories=3, unknown_categories=unknown_categories).fit(
+        column([*"aaabbcdd"])
+    )
     assert encoder.categories_ == [["a", "b"]]  # d is as frequent as b, and comes later.
     assert list(encoder.get_feature_names_out()) == ["c_a", "c_b", "c_(other)"]
     out = encoder.transform(column(["a", "c", "d", "new", None]))
@@ -513,7 +515,7 @@ def test_entries_of_an_arrow_dictionary_count_where_they_occur(codes, entries, m
     encoder = TableEncoder().fit(table)
     assert encoder.categories_ == [["a", "b"]]
     assert_array_equal(encoder.transform(table), TableEncoder().fit_transform(text))
-    strict = TableEncoder(unseen="error").fit(text)
+    strict = TableEncoder(unknown_categories="error").fit(text)
     assert_array_equal(strict.transform(table), encoder.transform(text))
 
 
@@ -729,7 +731,9 @@ def test_every_spelling_of_a_column_gives_the_same_encoding(spelled, n_bins, max
         other = clone(encoder).fit(table)
         assert other.categories_ == reference.categories_, name
         assert_array_equal(other.encode(table, np.float64), expected, name)
-        assert_array_equal(reference._encode(_columns.open_table(table), np.float64), expected)
+        assert_array_equal(
+            reference.encode_table(_columns.open_table(table), dtype=np.float64), expected
+        )
 
 
 @few
@@ -835,10 +839,16 @@ def test_a_declared_kind_must_exist_and_its_column_too():
         ({"n_bins": -1}, "`n_bins` must be a whole number >= 0. Received: -1"),
         ({"max_categories": 0}, "`max_categories` must be a whole number >= 1. Received: 0"),
         ({"n_bins": 1.5}, "`n_bins` must be a whole number"),
-        ({"fine_bins": -1}, "`fine_bins` must be a whole number >= 0, or 'auto'. Received: -1"),
-        ({"fine_bins": "many"}, "`fine_bins` must be a whole number >= 0, or 'auto'"),
-        ({"fine_bins": 3}, "`fine_bins` come besides `n_bins`, which are 0. Received: fine_bins=3"),
-        ({"unseen": "zero"}, '`unseen` must be "ignore" or "error". Received: \'zero\''),
+        ({"n_fine_bins": -1}, "`n_fine_bins` must be a whole number >= 0, or 'auto'. Received: -1"),
+        ({"n_fine_bins": "many"}, "`n_fine_bins` must be a whole number >= 0, or 'auto'"),
+        (
+            {"n_fine_bins": 3},
+            "`n_fine_bins` needs `n_bins`, which is 0. Received: n_fine_bins=3",
+        ),
+        (
+            {"unknown_categories": "zero"},
+            '`unknown_categories` must be "ignore" or "error". Received: \'zero\'',
+        ),
     ],
 )
 def test_parameters_are_checked(params, message):
@@ -927,9 +937,9 @@ def test_an_unfitted_encoder_says_so():
     "params",
     [
         {},
-        {"n_bins": np.int64(3), "max_categories": 2, "unseen": "error"},
-        {"n_bins": 2, "fine_bins": np.int64(3)},
-        {"n_bins": 2, "fine_bins": "auto"},
+        {"n_bins": np.int64(3), "max_categories": 2, "unknown_categories": "error"},
+        {"n_bins": 2, "n_fine_bins": np.int64(3)},
+        {"n_bins": 2, "n_fine_bins": "auto"},
         {"kinds": {"children": "category", np.int64(0): "category"}},
     ],
 )
@@ -965,7 +975,20 @@ def test_categories_keep_their_types_in_the_state():
 # ---- at home in scikit-learn
 
 
-@parametrize_with_checks([TableEncoder(), TableEncoder(n_bins=4, fine_bins=8)])
+@pytest.mark.parametrize(
+    ("old", "new", "value"),
+    [("fine_bins", "n_fine_bins", 3), ("unseen", "unknown_categories", "error")],
+)
+def test_old_parameter_names_work_with_a_warning(old, new, value):
+    X = np.arange(8.0)[:, None]
+    with pytest.warns(FutureWarning, match=f"`{old}` of TableEncoder is now `{new}`"):
+        renamed = TableEncoder(n_bins=2, **{old: value}).fit(X)
+    expected = TableEncoder(n_bins=2, **{new: value}).fit(X)
+    assert renamed.get_state()[0] == expected.get_state()[0]
+    assert_array_equal(renamed.transform(X), expected.transform(X))
+
+
+@parametrize_with_checks([TableEncoder(), TableEncoder(n_bins=4, n_fine_bins=8)])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -1004,7 +1027,8 @@ def test_sample_weights_pass_through_a_pipeline():
 
 
 def test_the_example_in_the_docstring_runs():
-    assert doctest.testmod(tables) == doctest.TestResults(failed=0, attempted=7)
+    found = doctest.testmod(tables)
+    assert found.attempted and not found.failed
 
 
 # -------------------------------------------------------------------------------- own units

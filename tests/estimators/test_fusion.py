@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from cases import Case, spelled_out
+from engine import LOSSES, train
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from scipy.special import log_softmax, softmax
@@ -20,12 +21,13 @@ from sklearn.metrics import roc_auc_score
 import promissing
 from promissing import _formula
 from promissing.estimators import persistence as persist
+from promissing.estimators.base import _resample
 from promissing.estimators.fusion import PAPER, NanFusionClassifier, NanFusionRegressor
 from promissing.estimators.modalities import PAPER_UNITS
 from promissing.networks.base import evaluate, stack
 from promissing.networks.fusion import Fusion
-from promissing.training import step as engine_epoch
-from promissing.training.train import Data, train
+from promissing.training.augmentation import draw_lost
+from promissing.training.train import Data
 
 COMPENSATIONS = ("none", "shared", "feature")
 
@@ -38,7 +40,9 @@ UNITS = (3, 2)
 
 
 def network(compensation="none", loss="softmax", **changed):
-    return Fusion(7, 2, loss, **COLUMNS | {"units": UNITS, "compensation": compensation} | changed)
+    return Fusion(
+        7, 2, LOSSES[loss], **COLUMNS | {"units": UNITS, "compensation": compensation} | changed
+    )
 
 
 def random_params(net, seed=0):
@@ -91,10 +95,10 @@ def test_representations_and_decisions_are_fused():
 
     y = np.random.default_rng(0).integers(0, 2, (len(x), 1))
     losses = [-np.take_along_axis(log_softmax(z, axis=1), y, 1)[:, 0] for z in (final, *parts)]
-    training = net.loss(params, x, y, xp=np, uniform=np.random.default_rng(0).random)
+    training = net.row_loss(params, x, y, xp=np, uniform=np.random.default_rng(0).random)
     np.testing.assert_allclose(training, sum(losses))
     # Epochs are judged by what predicts.
-    np.testing.assert_allclose(net.loss(params, x, y, xp=np), losses[0])
+    np.testing.assert_allclose(net.row_loss(params, x, y, xp=np), losses[0])
 
 
 @pytest.mark.parametrize(
@@ -117,7 +121,7 @@ def test_jax_and_numpy_agree_and_gradients_are_finite(compensation, loss):
     draw = np.random.default_rng(0).random
 
     def total(arrays):
-        return jnp.mean(net.loss(arrays, single, y, xp=jnp, dropout=0.3, uniform=draw))
+        return jnp.mean(net.row_loss(arrays, single, y, xp=jnp, dropout=0.3, uniform=draw))
 
     gradient = jax.jit(jax.grad(total))(arrays)
     assert all(np.isfinite(g).all() for g in gradient.values())
@@ -140,7 +144,7 @@ def test_a_neutralizer_in_the_gap_changes_nothing(compensation):
 
 
 def test_every_modality_starts_as_a_network_of_its_own():
-    net = Fusion(30, 2, "softmax", modalities=(0,) * 10 + (1,) * 20, units=(40, 8))
+    net = Fusion(30, 2, LOSSES["softmax"], modalities=(0,) * 10 + (1,) * 20, units=(40, 8))
     params = net.init(np.random.default_rng(0))
     kernel = params["representation_kernel"]
     assert (kernel[:10, 40:] == 0).all()
@@ -215,9 +219,7 @@ def lost():
     mine = SimpleNamespace(key=jnp.uint32(3), hyper={"augment": 1.0}, batches=np.empty((1, n)))
 
     def draw(*law):
-        step = jax.jit(
-            lambda i: engine_epoch._lose(SimpleNamespace(units=range(3)), i, mine, law=law)
-        )
+        step = jax.jit(lambda i: draw_lost((0, 1, 2), *law, i, mine))
         return np.bincount(np.asarray(step(0)) @ [1, 2, 4], minlength=8) / n
 
     return draw
@@ -246,8 +248,7 @@ def test_a_single_modality_is_never_lost_if_one_must_be_kept():
 
     mine = SimpleNamespace(key=jnp.uint32(3), hyper={"augment": 1.0}, batches=np.empty((1, 500)))
     for law in ("number", "subset"):
-        plan = SimpleNamespace(units=(0, 0))
-        assert not engine_epoch._lose(plan, jnp.int32(0), mine, law=(law, False)).any()
+        assert not draw_lost((0, 0), law, False, jnp.int32(0), mine).any()
 
 
 def test_the_law_reaches_the_batches():
@@ -257,11 +258,11 @@ def test_the_law_reaches_the_batches():
 
     @dataclass(frozen=True)
     class Peeping(Fusion):
-        def loss(self, params, x, y, *, xp, **rest):
+        def row_loss(self, params, x, y, *, xp, **rest):
             jax.debug.callback(lambda x: seen.append(np.isnan(x)), x)
-            return super().loss(params, x, y, xp=xp, **rest)
+            return super().row_loss(params, x, y, xp=xp, **rest)
 
-    net = Peeping(4, 2, "softmax", modalities=(0, 1, 0, 1), units=(2, 2))
+    net = Peeping(4, 2, LOSSES["softmax"], modalities=(0, 1, 0, 1), units=(2, 2))
     rng = np.random.default_rng(0)
     data = Data(np.ones((400, 4), np.float32), np.ones((400, 1), np.float32), [np.arange(400)])
     settings = {"augment": 1.0, "augment_by": "subset", "augment_empty": False, "units": (0, 1) * 2}
@@ -354,7 +355,8 @@ def test_columns_by_name_position_dtype_or_callable(modalities, found):
     assert find_columns(modalities, "error", X, encoder) == found
     again = quick(modalities)
     again.encoder_ = encoder
-    again._settle(X, resume=False)
+    again._loss = LOSSES["log"]
+    again._make_network(X)
     names = {name: X.columns[columns].tolist() for name, columns in found.items()}
     assert again.modality_columns_ == names
 
@@ -407,7 +409,7 @@ def test_columns_in_no_modality_may_be_dropped_or_make_one():
     assert (model.known_share(changed) == 1).all()
     assert set(model.neutralizers_) == {0, 1, 2, 3}
     assert (model.params_["representation_kernel"][:, 4:] == 0).all()
-    model.set_params(remainder="modality")._settle(A, resume=False)
+    model.set_params(remainder="modality")._make_network(A)
     assert model.modalities_ == some | {"remainder": [4, 5]}
     with pytest.raises(ValueError, match="called 'remainder', and `modalities` has one of that"):
         quick({"remainder": [0]}, remainder="modality").fit(A, B)
@@ -426,9 +428,9 @@ def test_columns_in_no_modality_may_be_dropped_or_make_one():
     ],
 )
 def test_widths(units, widths):
-    from promissing.estimators.modalities import settle_units
+    from promissing.estimators.modalities import find_units
 
-    assert settle_units(units, POSITIONS) == widths
+    assert find_units(units, POSITIONS) == widths
 
 
 @pytest.mark.parametrize(
@@ -549,12 +551,12 @@ def test_after_resampling_the_prior_is_even():
 
 
 def test_resampling_draws_smaller_classes_again_among_the_rows_trained_on():
-    model = NanFusionClassifier(resample=True, n_members=2)
-    model.classes_ = np.arange(3)
-    model._rngs = [np.random.default_rng(s) for s in range(2)]
+    rngs = [np.random.default_rng(s) for s in range(2)]
     number = np.repeat([0, 1, 2], [6, 3, 1])
     mine, held = np.array([0, 1, 2, 3, 6, 7, 9]), np.array([4, 5, 8])
-    drawn, weights = model._draw([mine, mine], [held, held], number[:, None], np.ones(10))
+    drawn, weights = _resample(
+        [mine, mine], [held, held], number[:, None], np.ones(10), n_classes=3, rngs=rngs
+    )
     for some in drawn:
         assert np.bincount(number[some]).tolist() == [4, 4, 4]
         assert set(some) == set(mine)
@@ -592,7 +594,7 @@ def test_what_resampling_cannot_do():
         quick(resample=True, class_weight="balanced").fit(A, B)
     with pytest.raises(ValueError, match="`resample` needs all rows at once"):
         quick(resample=True).partial_fit(A, B, classes=[0, 1])
-    with pytest.raises(ValueError, match="`resample` is for one label a row"):
+    with pytest.raises(ValueError, match="`resample` is for one label per row"):
         quick(resample=True).fit(A, (A[:, :2] > 0).astype(int))
 
 

@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from engine import LOSSES, run, table
 from sklearn.linear_model import RidgeCV
-from test_train import run, table
 
 import promissing
 from promissing import NanMLPClassifier, NanMLPRegressor
@@ -68,39 +68,39 @@ def test_lines_go_on_where_a_network_would_end():
     X, y = sums()
     far = 5 * X.max(axis=0, keepdims=True)
     model = NanMLPRegressor(**QUICK).fit(X, y)
-    bent = NanMLPRegressor(n_members=1, random_state=0, straight=False).fit(X, y)
+    bent = NanMLPRegressor(n_members=1, random_state=0, linear_skip=False).fit(X, y)
     assert bent.score(X, y) > 0.9
     wanted = far @ [1.0, 2.0, 3.0, 0.5]
     np.testing.assert_allclose(model.predict(far), wanted, rtol=0.01)
     assert bent.predict(far) < 0.5 * wanted
 
 
-def test_only_targets_that_lines_explain_have_one():
+def test_only_losss_that_lines_explain_have_one():
     X, y = sums()
     noise = np.random.default_rng(1).normal(size=len(y))
     model = NanMLPRegressor(**QUICK).fit(X, np.c_[noise, y])
-    kernel = model.params_["straight_kernel"][0]
+    kernel = model.params_["skip_kernel"][0]
     assert kernel.shape == (model.encoder_.n_columns_out_, 2)
     assert not kernel[:, 0].any()
     assert kernel[:, 1].any()
-    np.testing.assert_allclose(model._target.mean[0], noise.mean())
+    np.testing.assert_allclose(model._loss.mean[0], noise.mean())
     for other in (
         NanMLPRegressor(**QUICK).fit(X, noise),
         NanMLPRegressor(**QUICK).fit(X, np.ones(len(y))),
-        NanMLPRegressor(**QUICK, straight=False).fit(X, y),
-        NanMLPRegressor(**QUICK, n_bins=0, fine_bins=0).fit(X, y),
+        NanMLPRegressor(**QUICK, linear_skip=False).fit(X, y),
+        NanMLPRegressor(**QUICK, n_bins=0, n_fine_bins=0).fit(X, y),
         NanMLPRegressor(**PLAIN | {"max_iter": 2}).fit(X, y),
         NanMLPClassifier(**QUICK).fit(X, y > 9),
     ):
-        assert not other._network.straight
+        assert not other._network.linear_skip
         assert not other._fixed
 
 
 def test_where_nothing_is_far_out_a_network_needs_no_line():
     X = np.random.default_rng(0).uniform(size=(300, 4))
-    assert not NanMLPRegressor(**QUICK).fit(X, X.sum(axis=1))._network.straight
+    assert not NanMLPRegressor(**QUICK).fit(X, X.sum(axis=1))._network.linear_skip
     X[0, 0] = 2.0  # Five deviations, but lines that end at three are no worse.
-    assert not NanMLPRegressor(**QUICK).fit(X, X.sum(axis=1))._network.straight
+    assert not NanMLPRegressor(**QUICK).fit(X, X.sum(axis=1))._network.linear_skip
 
 
 def test_one_row_far_out_draws_no_line():
@@ -108,17 +108,19 @@ def test_one_row_far_out_draws_no_line():
     X, y = rng.normal(size=(200, 2)), rng.normal(size=200)
     X[0], y[0] = 200.0, 500.0
     assert np.corrcoef(X[:, 0], y)[0, 1] > 0.9
-    assert not NanMLPRegressor(**QUICK).fit(X, y)._network.straight
+    assert not NanMLPRegressor(**QUICK).fit(X, y)._network.linear_skip
 
 
 @pytest.mark.parametrize("compensation", ["none", "shared", "feature"])
-def test_the_straight_path_prunes_by_the_formula(compensation):
-    net = MLP(3, 2, "squared", (4,), compensation=compensation, groups=(0, 0, 1), straight=True)
+def test_the_skip_path_prunes_by_the_formula(compensation):
+    net = MLP(
+        3, 2, LOSSES["squared"], (4,), compensation=compensation, groups=(0, 0, 1), linear_skip=True
+    )
     rng = np.random.default_rng(0)
     params = net.init(rng)
-    bent = MLP(3, 2, "squared", (4,), compensation=compensation, groups=(0, 0, 1))
+    bent = MLP(3, 2, LOSSES["squared"], (4,), compensation=compensation, groups=(0, 0, 1))
     weights = rng.normal(size=(3 + net.n_extras, 2))
-    fixed = net.straighten(weights)
+    fixed = net.skip_params(weights)
     assert set(net.shapes()) == {*params, *fixed}
     assert all(net.shapes()[name] == value.shape for name, value in fixed.items())
     x = np.array([[1.0, 2.0, 3.0], [np.nan, np.nan, 3.0], [np.nan] * 3])
@@ -145,15 +147,15 @@ def test_nothing_known_is_the_prior_with_lines_too(compensation, telling):
         frame[list("abcd")] = frame[list("abcd")].where(frame[list("abcd")] > 0.5)
     frame.loc[5, "a"] = np.nan
     model = NanMLPRegressor(**QUICK, compensation=compensation).fit(frame, y + 50 * rare)
-    assert model._network.straight
+    assert model._network.linear_skip
     nothing = pd.DataFrame(None, index=[0], columns=frame.columns)
     np.testing.assert_allclose(model.predict(nothing), model.prior_, rtol=1e-3)
-    line = model._network._along(
+    line = model._network.skip(
         model._fixed,
         model._network.prune(np.full((1, model.encoder_.n_columns_out_), np.nan), xp=np),
         xp=np,
     )
-    start = model._target.decode(line)
+    start = model._loss.decode(line)
     np.testing.assert_allclose(start, model.prior_, rtol=1e-4)
 
 
@@ -161,7 +163,7 @@ def test_a_single_gap_tells_lines_nothing():
     X, y = sums()
     X[np.argsort(X[:, 2])[-6], 2] = np.nan
     model = NanMLPRegressor(**QUICK).fit(X, y)
-    np.testing.assert_allclose(model._fixed["straight_compensation_weight"][2], 0, atol=1e-4)
+    np.testing.assert_allclose(model._fixed["skip_compensation_weight"][2], 0, atol=1e-4)
 
 
 def test_a_missing_feature_is_an_average_one_on_its_line():
@@ -170,7 +172,7 @@ def test_a_missing_feature_is_an_average_one_on_its_line():
     frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=kind)
     frame.loc[::9, "kind"] = None
     model = NanMLPRegressor(**QUICK).fit(frame, y + 50 * (kind == "rare"))
-    kernel, extra = model._fixed["straight_kernel"], model._fixed["straight_compensation_weight"]
+    kernel, extra = model._fixed["skip_kernel"], model._fixed["skip_compensation_weight"]
     hot = model.encoder_.groups_ == 4
     seen = frame["kind"].dropna()
     shares = [np.mean(seen == "often"), np.mean(seen == "rare")]
@@ -180,24 +182,24 @@ def test_a_missing_feature_is_an_average_one_on_its_line():
 
 def test_a_first_part_of_the_rows_draws_no_lines():
     X, y = sums()
-    assert not NanMLPRegressor(**QUICK).partial_fit(X, y)._network.straight
+    assert not NanMLPRegressor(**QUICK).partial_fit(X, y)._network.linear_skip
 
 
 def test_too_many_columns_draw_no_lines(monkeypatch):
     X, y = sums()
     monkeypatch.setattr(_lines, "MOST_COLUMNS", 4)
-    assert NanMLPRegressor(**QUICK).fit(X, y)._network.straight
+    assert NanMLPRegressor(**QUICK).fit(X, y)._network.linear_skip
     monkeypatch.setattr(_lines, "MOST_COLUMNS", 3)
-    assert not NanMLPRegressor(**QUICK).fit(X, y)._network.straight
+    assert not NanMLPRegressor(**QUICK).fit(X, y)._network.linear_skip
 
 
 def test_lines_are_not_taken_back():
     X, y = sums()
-    model = NanMLPRegressor(**QUICK, warm_start=True).fit(X, y).set_params(straight=False)
-    with pytest.raises(ValueError, match="`straight` was changed since the model was fitted"):
+    model = NanMLPRegressor(**QUICK, warm_start=True).fit(X, y).set_params(linear_skip=False)
+    with pytest.raises(ValueError, match="`linear_skip` was changed since the model was fitted"):
         model.fit(X, y)
-    with pytest.raises(ValueError, match="`straight` must be one of"):
-        NanMLPRegressor(straight="no").fit(X, y)
+    with pytest.raises(ValueError, match="`linear_skip` must be one of"):
+        NanMLPRegressor(linear_skip="no").fit(X, y)
 
 
 def test_a_model_with_lines_is_kept_and_gone_on_with(tmp_path):
@@ -213,14 +215,14 @@ def test_a_model_with_lines_is_kept_and_gone_on_with(tmp_path):
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         again.partial_fit(X, y).fit(X, y)
         for name, value in before.items():
-            assert np.array_equal(again.params_[name], value) == name.startswith("straight"), name
+            assert np.array_equal(again.params_[name], value) == name.startswith("skip_"), name
 
 
 def test_what_is_fixed_is_used_and_not_trained():
     X, _ = table()
-    net = MLP(4, 1, "squared", (3,), straight=True)
+    net = MLP(4, 1, LOSSES["squared"], (3,), linear_skip=True)
     start = stack([net.init(np.random.default_rng(0))])
-    fixed = net.straighten(np.r_[np.ones((4, 1)), np.zeros((1, 1))])
+    fixed = net.skip_params(np.r_[np.ones((4, 1)), np.zeros((1, 1))])
     target = np.nan_to_num(X).sum(axis=1, keepdims=True)
     trained = run(net, X, target, start=start, max_epochs=1, batch_size=60, learning_rate=1e-6,
                   fixed=fixed)  # fmt: skip

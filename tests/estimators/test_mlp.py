@@ -68,7 +68,7 @@ def test_probabilities_are_the_mean_of_the_members_and_spread_their_deviation(ta
     for m in range(3):
         one = classifier((16,), augment=True)
         one.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
-        one.__dict__.update(_target=fitted._target, _network=fitted._network, _warned=set())
+        one.__dict__.update(_loss=fitted._loss, _network=fitted._network, _warned=set())
         one.params_ = {k: v[m : m + 1] for k, v in fitted.params_.items()}
         one.prior_offset_ = fitted.prior_offset_[m : m + 1]
         members.append(one.predict_proba(X))
@@ -159,7 +159,7 @@ def test_a_weight_of_two_is_a_row_that_occurs_twice():
         "max_iter": 50,
         "random_state": 0,
         "n_bins": 3,
-        "fine_bins": 5,
+        "n_fine_bins": 5,
     }
     weighted = classifier(**keywords).fit(X, y, sample_weight=weight)
     repeated = classifier(**keywords).fit(X.repeat(weight, 0), y.repeat(weight))
@@ -246,14 +246,14 @@ def test_warm_start_goes_on_where_it_ended():
 
 
 def test_interrupting_keeps_the_best_so_far(monkeypatch):
-    from promissing.estimators import fitting as _fitting
+    from promissing.estimators import base
 
-    class Impatient(_fitting.EpochBar):
+    class Impatient(base.EpochBar):
         def __call__(self, epoch):
             if epoch.number == 3:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(_fitting, "EpochBar", Impatient)
+    monkeypatch.setattr(base, "EpochBar", Impatient)
     X = np.random.default_rng(0).normal(size=(100, 2))
     with pytest.warns(UserWarning, match="interrupted after epoch 3"):
         model = regressor(verbose=True, random_state=0).fit(X, X[:, 0])
@@ -627,7 +627,7 @@ def test_targets_of_any_size(scale):
         ({"hidden_layer_sizes": (9,)}, "hidden_layer_sizes"),
         ({"compensation": "none"}, "compensation"),
         ({"n_bins": 3}, "n_bins"),
-        ({"fine_bins": 5}, "fine_bins"),
+        ({"n_fine_bins": 5}, "n_fine_bins"),
     ],
 )
 def test_going_on_with_another_network_is_refused(changed, name, tmp_path):
@@ -675,7 +675,7 @@ def test_class_weights_of_training_weigh_the_validation_too():
     model = classifier((8,), max_iter=3, class_weight="balanced")
     skewed = np.arange(20) < 15
     model.fit(X, skewed, X_val=X, y_val=Y.astype(bool))
-    np.testing.assert_allclose(model._target.class_weights, [2, 2 / 3])
+    np.testing.assert_allclose(model._loss.class_weights, [2, 2 / 3])
 
 
 @pytest.mark.parametrize(
@@ -758,9 +758,9 @@ def test_log_probabilities():
 def test_weights_of_classes_may_change_between_fits():
     model = classifier((8,), max_iter=2, warm_start=True).fit(X, Y)
     model.set_params(class_weight={1: 3}).fit(X, Y)
-    np.testing.assert_allclose(model._target.class_weights, [1, 3])
+    np.testing.assert_allclose(model._loss.class_weights, [1, 3])
     model.set_params(class_weight="balanced").fit(X, Y)
-    np.testing.assert_allclose(model._target.class_weights, [1, 1])
+    np.testing.assert_allclose(model._loss.class_weights, [1, 1])
 
 
 def test_what_was_never_observed_is_not_counted_as_unknown():

@@ -136,7 +136,7 @@ class Bomb:
         ),
         (
             lambda f, p: rewrite(f, p, lambda d, t: d.update(format=99, version="9.0")),
-            r"written by promissing 9.0 in format 99.*reads up to 3. Upgrade",
+            r"written by promissing 9.0 in format 99.*reads up to 4. Upgrade",
         ),
         (
             lambda f, p: rewrite(f, p, lambda d, t: d.update({"class": "os.system"})),

@@ -6,20 +6,26 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from engine import LOSSES
 from plain import classifier, regressor
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 import promissing
 from promissing import NanMLPClassifier, NanMLPRegressor
-from promissing.estimators import fitting as _fitting
-from promissing.estimators import recipe as _automatic
+from promissing.estimators import recipe
+from promissing.estimators.base import NanEstimator, _with_empty_rows
 from promissing.estimators.mlp import PLAIN
 from promissing.networks.base import evaluate, evaluate_members, stack
 from promissing.networks.fusion import Fusion
 from promissing.networks.mlp import MLP
-from promissing.networks.targets import make_classes, make_numbers
 from promissing.training import train as _training
+
+
+def resolved(loss="log", *, n_rows=10, **params):
+    """Resolve the default with some parameters changed."""
+    params = NanMLPClassifier().get_params() | params
+    return recipe.resolve(params, n_rows=n_rows, loss=LOSSES[loss], by_modality=False)
 
 
 @pytest.mark.parametrize(
@@ -38,10 +44,10 @@ from promissing.training import train as _training
     ],
 )
 def test_auto_follows_from_the_number_of_rows(n, batch, epochs):
-    assert _automatic.batch_size("auto", n) == batch
-    assert _automatic.epochs("auto", n, n, batch) == epochs
-    assert _automatic.batch_size(7, n) == 7
-    assert _automatic.epochs(9, n, n, batch) == 9
+    made = resolved().with_rows({"batch_size": "auto", "max_iter": "auto"}, n, n)
+    assert (made.batch_size, made.max_iter) == (batch, epochs)
+    made = resolved().with_rows({"batch_size": 7, "max_iter": 9}, n, n)
+    assert (made.batch_size, made.max_iter) == (7, 9)
 
 
 @pytest.mark.parametrize("held_out", [False, True])
@@ -51,10 +57,10 @@ def test_members_and_epochs_go_by_the_rows_given(n, members, epochs, held_out, m
     told = []
 
     def train(self, tables, targets, weights, rows, val_rows, **settings):
-        told.append((len(rows), settings["epochs"]))
+        told.append((len(rows), settings["options"].max_epochs))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_fitting.Fitting, "_train", train)
+    monkeypatch.setattr(NanEstimator, "_train", train)
     X = np.random.default_rng(0).normal(size=(n, 1))
     y = X[:, 0] > 0
     more = {"X_val": X[:50], "y_val": y[:50]} if held_out else {}
@@ -64,8 +70,8 @@ def test_members_and_epochs_go_by_the_rows_given(n, members, epochs, held_out, m
 
 
 def test_more_networks_for_fewer_rows(tmp_path):
-    assert [_automatic.members("auto", n) for n in (5_000, 5_001)] == [12, 8]
-    assert _automatic.members(3, 10) == 3
+    assert [resolved(n_rows=n).n_members for n in (5_000, 5_001)] == [12, 8]
+    assert resolved(n_members=3).n_members == 3
     X, y = data(40, noise=0)
     model = NanMLPClassifier(max_iter=1, warm_start=True, random_state=0).fit(X, y)
     assert model.n_members_ == 12
@@ -80,26 +86,26 @@ def test_more_networks_for_fewer_rows(tmp_path):
 
 
 def test_rows_are_set_aside_from_a_hundred_on():
-    assert [_automatic.sets_aside("auto", n) for n in (99, 100)] == [False, True]
-    assert _automatic.sets_aside(True, 5)
-    assert not _automatic.sets_aside(False, 5000)
+    assert [resolved(n_rows=n).early_stopping for n in (99, 100)] == [False, True]
+    assert resolved(n_rows=5, early_stopping=True).early_stopping
+    assert not resolved(n_rows=5000, early_stopping=False).early_stopping
 
 
 def test_auto_makes_more_gaps_where_there_are_gaps():
     gaps = np.array([0.0, 0.2, 0.25])
-    np.testing.assert_allclose(_automatic.augment_others("auto", gaps), [0, 0.1, 0.1])
-    np.testing.assert_array_equal(_automatic.augment_others("auto", gaps[1:] + 0.1), [0.5, 0.5])
+    np.testing.assert_allclose(recipe.augment_others("auto", gaps), [0, 0.1, 0.1])
+    np.testing.assert_array_equal(recipe.augment_others("auto", gaps[1:] + 0.1), [0.5, 0.5])
     for few in (0 * gaps, gaps / 2, np.full(2, np.nan)):
-        assert _automatic.augment_others("auto", few) is None
+        assert recipe.augment_others("auto", few) is None
     for asked, share in ((True, 0.5), (False, 0.0), (0.3, 0.3), (1, 1.0)):
-        assert {_automatic.augment(asked, squared=squared) for squared in (True, False)} == {share}
-        assert _automatic.augment_others(asked, gaps + 0.25) is None
+        assert {resolved(loss, augment=asked).augment for loss in ("squared", "log")} == {share}
+        assert recipe.augment_others(asked, gaps + 0.25) is None
 
 
 def test_gaps_of_a_single_column_are_not_many():
     for n_features in (2, 4, 20):
         gaps = np.r_[0.99, np.zeros(n_features - 1)]
-        assert _automatic.augment_others("auto", gaps) is None
+        assert recipe.augment_others("auto", gaps) is None
 
 
 def test_regression_by_default_loses_less():
@@ -108,7 +114,7 @@ def test_regression_by_default_loses_less():
     for model in (NanMLPClassifier, NanMLPRegressor):
         with mock.patch("promissing.training.train.train", wraps=_training.train) as train:
             model(n_members=1, max_iter=1, random_state=0).fit(X, y)
-        told[model] = train.call_args.kwargs["augment"]
+        told[model] = train.call_args.args[3].augmentation.share
     assert told == {NanMLPClassifier: 0.1, NanMLPRegressor: 0.02}
 
 
@@ -117,19 +123,22 @@ def test_auto_counts_gaps_by_feature_and_leaves_out_what_was_never_observed():
     X[:90, 0] = X[:90, 2] = X[:, 3] = np.nan
     X[:, 1] = np.arange(len(X))
     model = NanMLPClassifier(n_members=1, max_iter=1, random_state=0).fit(X, y)
-    given = model._augmentation(model._gaps(model.encoder_.transform(X)))
+    given = model._options(model.get_params(), model.encoder_.transform(X)).augmentation
     assert (np.isnan(X[:, [0, 2]]).mean(axis=0) > 0.25).all()
     expected = 0.5 / 3  # Two quarters of three features; the fourth has nothing to lose.
-    np.testing.assert_allclose(given["augment_others"], [expected, 0, expected, 0])
-    assert given["units"] == model.encoder_.groups_.tolist()
+    np.testing.assert_allclose(given.others, [expected, 0, expected, 0])
+    assert given.units == model.encoder_.groups_.tolist()
 
 
 def test_compensations_learn_by_how_rare_a_gap_is():
     gaps = np.array([0.0, 0.5, 0.1, 1e-6, np.nan])
-    np.testing.assert_allclose(
-        _automatic.compensation_rates(2.0, gaps), [1, 4, 2 / 0.3, 2 / 0.05, 1]
-    )
-    np.testing.assert_array_equal(_automatic.compensation_rates(0.0, gaps), 1.0)
+
+    def rates(rate):
+        params = NanMLPClassifier(compensation_rate=rate).get_params()
+        return recipe.learning_rate_multipliers(params, gaps).get("compensation_weight")
+
+    np.testing.assert_allclose(rates(2.0)[:, 0], [1, 4, 2 / 0.3, 2 / 0.05, 1])
+    assert rates(0.0) is None
     assert not PLAIN["compensation_rate"]
 
 
@@ -199,9 +208,9 @@ def test_gates_shut_noise_out():
 
 def test_a_gated_network_is_a_plain_one_with_other_weights():
     rng = np.random.default_rng(0)
-    gated = MLP(4, 1, "squared", hidden=(3,), compensation="feature", groups=(0, 0, 1, 2),
+    gated = MLP(4, 1, LOSSES["squared"], hidden=(3,), compensation="feature", groups=(0, 0, 1, 2),
                 gate_rate=100.0)  # fmt: skip
-    plain = MLP(4, 1, "squared", hidden=(3,), compensation="feature", groups=(0, 0, 1, 2))
+    plain = MLP(4, 1, LOSSES["squared"], hidden=(3,), compensation="feature", groups=(0, 0, 1, 2))
     params = gated.init(rng) | {"gate": rng.normal(size=3) / 100}
     factor = 1 + 100 * params["gate"][[0, 0, 1, 2]]
     same = {name: value for name, value in params.items() if name != "gate"}
@@ -214,13 +223,15 @@ def test_a_gated_network_is_a_plain_one_with_other_weights():
 def test_fine_columns_have_gates_of_their_own_that_start_at_a_tenth():
     rng = np.random.default_rng(0)
     fine = (False, True, True, False)
-    gated = MLP(4, 1, "squared", hidden=(3,), groups=(0, 0, 0, 1), gate_rate=100.0, fine=fine)
-    plain = MLP(4, 1, "squared", hidden=(3,), groups=(0, 0, 0, 1))
+    gated = MLP(
+        4, 1, LOSSES["squared"], hidden=(3,), groups=(0, 0, 0, 1), gate_rate=100.0, fine=fine
+    )
+    plain = MLP(4, 1, LOSSES["squared"], hidden=(3,), groups=(0, 0, 0, 1))
     params = gated.init(rng)
     assert params["gate"].shape == (4,)  # Two for every feature; the last has nothing fine.
     x = rng.normal(size=(50, 4))
     with pytest.raises(ValueError, match="`fine` must have one entry for each of the 4 columns"):
-        MLP(4, 1, "squared", fine=(True,))
+        MLP(4, 1, LOSSES["squared"], fine=(True,))
     for gate in (np.zeros(4), rng.normal(size=4) / 100):
         factor = np.array([1, 0.1, 0.1, 1]) + 100 * gate[[0, 2, 2, 1]]
         same = {name: value for name, value in params.items() if name != "gate"}
@@ -235,12 +246,12 @@ def test_fine_bins_find_what_is_fine(tmp_path):
     y = (np.floor(X[:, 0] * 32) % 2).astype(int)
     scores = {}
     for fine in (0, "auto"):
-        model = NanMLPClassifier(fine_bins=fine, n_members=1, random_state=0).fit(
+        model = NanMLPClassifier(n_fine_bins=fine, n_members=1, random_state=0).fit(
             X[:1000], y[:1000]
         )
         scores[fine] = roc_auc_score(y[1000:], model.predict_proba(X[1000:])[:, 1])
     assert scores["auto"] > scores[0] + 0.1
-    assert not PLAIN["fine_bins"]
+    assert not PLAIN["n_fine_bins"]
     gateless = NanMLPClassifier(gate_rate=0, n_members=1, max_iter=1, random_state=0)
     assert not gateless.fit(X, y).encoder_.fine_.any()
     model.save(tmp_path / "m.safetensors")
@@ -270,8 +281,8 @@ def test_gates_are_part_of_files_neutralizers_and_going_on(tmp_path):
 @pytest.mark.parametrize(
     "network",
     [
-        MLP(4, 2, "softmax", hidden=(3, 2), compensation="shared", gate_rate=2.0),
-        Fusion(4, 2, "softmax", (0, 0, 1, 1), units=(2, 3), fusion_units=4),
+        MLP(4, 2, LOSSES["softmax"], hidden=(3, 2), compensation="shared", gate_rate=2.0),
+        Fusion(4, 2, LOSSES["softmax"], (0, 0, 1, 1), units=(2, 3), fusion_units=4),
     ],
     ids=["MLP", "Fusion"],
 )
@@ -360,7 +371,7 @@ def test_an_empty_row_predicts_the_prior_whatever_the_size(n_rows, n_features, f
     rng = np.random.default_rng(n_features)
     X = rng.normal(size=(n_rows, n_features))
     y = np.r_[[0, 1, 2, 3], rng.choice(4, n_rows - 4, p=[0.9, 0.08, 0.01, 0.01])]
-    small = {"hidden_layer_sizes": (4,), "n_bins": 2, "fine_bins": 0}
+    small = {"hidden_layer_sizes": (4,), "n_bins": 2, "n_fine_bins": 0}
     if family == "Fusion":
         small = {"fusion_units": 2, "units": 2}
     model = estimator("classes", family, augment=n_rows > 100, **small)
@@ -422,13 +433,13 @@ def test_little_known_is_near_the_prior():
 
 
 def test_a_rare_class_keeps_its_share():
-    target = make_classes(np.arange(2), np.ones(2), declared=None, class_weight=None, estimator="")
+    target = LOSSES["log"]
     prior = np.array([1 - 5e-4, 5e-4])
-    np.testing.assert_allclose(target.proba(target.prior_outputs(prior)[None])[0], prior)
+    np.testing.assert_allclose(target.decode(target.prior_outputs(prior)[None])[0], prior)
 
 
 def test_networks_start_at_the_prior():
-    network = MLP(2, 2, "softmax", hidden=(3,))
+    network = MLP(2, 2, LOSSES["softmax"], hidden=(3,))
     params = stack([network.init(np.random.default_rng(0)) for _ in range(2)])
     network.start_at(params, np.array([1.0, 2.0]))
     np.testing.assert_allclose(params["bias_1"], [[1, 2], [1, 2]])
@@ -438,14 +449,10 @@ def test_networks_start_at_the_prior():
 def test_outputs_at_rest_mean_the_prior(kind):
     _, y = labels(kind)
     weight = np.linspace(1, 2, len(y))
-    if kind in ("numbers", "targets"):
-        target = make_numbers(y, weight)
-        back = target.decode
-    else:
-        target = make_classes(y, weight, declared=None, class_weight=None, estimator="")
-        back = target.proba
+    model = NanMLPRegressor() if kind in ("numbers", "targets") else NanMLPClassifier()
+    target = model._make_loss(y, weight, None)
     prior = target.prior(y, weight)
-    np.testing.assert_allclose(np.ravel(back(target.prior_outputs(prior)[None])), prior)
+    np.testing.assert_allclose(np.ravel(target.decode(target.prior_outputs(prior)[None])), prior)
     known, shares = target.prior_targets(prior)
     assert shares.sum() == pytest.approx(1)
     mean = np.average(target.encode(y), axis=0, weights=weight)
@@ -457,7 +464,7 @@ def test_one_row_in_sixteen_is_empty():
     targets, weights = np.arange(40.0)[:, None], np.full(40, 2.0)
     rows = [np.arange(40), np.arange(16)]
     known, shares = np.array([[0.0], [1.0]]), np.array([0.25, 0.75])
-    rows, targets, weights = _fitting._with_empty_rows(
+    rows, targets, weights = _with_empty_rows(
         tables, rows, targets, weights, prior=(known, shares), weight=2.0
     )
     assert np.isnan(tables[1]).all()

@@ -71,7 +71,7 @@ class LayerUnderTest:
     def draw(self, p: int = 5, s: int = 3, seed: int = 0) -> tuple[Array, Array, Array | None]:
         """Random kernel, bias and compensation_weight, none of them near zero."""
         rng = np.random.default_rng(seed)
-        shape = {"none": None, "shared": (s,), "feature": (p, s)}[self.compensation]
+        shape = _formula.get_compensation(self.compensation).weight_shape(p, s)
         kernel = _away_from_zero(rng, (p, s))
         bias = _away_from_zero(rng, (s,))
         return kernel, bias, None if shape is None else _away_from_zero(rng, shape)
@@ -148,7 +148,7 @@ def check_layer(
         ...
     AssertionError: check_all_missing_row_gives_the_compensation (float64): ...
     """
-    _formula.check_compensation(compensation)
+    _formula.get_compensation(compensation)
     for dtype in [dtypes] if isinstance(dtypes, str) else dtypes:
         layer = LayerUnderTest(forward, gradient, compensation, dtype)
         for check in LAYER_CHECKS:
@@ -171,7 +171,7 @@ def check_all_missing_row_gives_the_compensation(layer: LayerUnderTest) -> None:
     """Proposition 1: with nothing known, zero, c, or the sum of the features' v."""
     _, bias, weight = weights = layer.draw()
     expected = np.zeros_like(bias) if weight is None else weight
-    if expected.ndim == 2:
+    if _formula.COMPENSATIONS[layer.compensation].per_feature:
         expected = expected.sum(axis=0)
     # One row has a value: a layer may warn about a batch without any.
     x = np.full((3, 5), np.nan)
@@ -184,7 +184,8 @@ def check_gap_is_worth_its_neutralizer(layer: LayerUnderTest) -> None:
     """Eq. 2: a gap acts on each neuron as if the neuron's neutralizer stood in it."""
     weights = layer.draw()
     x = _with_gaps((6, 5), seed=2)
-    u = _formula.neutralizers(*weights, _formula.Layout(5), xp=np)
+    rule = _formula.COMPENSATIONS[layer.compensation]
+    u = _formula.neutralizers(*weights, _formula.Layout(5), rule, xp=np)
     neurons = [
         np.where(np.isnan(x), u[k], x) @ weights[0][:, k] + weights[1][k] for k in range(len(u))
     ]
@@ -196,7 +197,9 @@ def check_order_of_features_does_not_matter(layer: LayerUnderTest) -> None:
     kernel, bias, weight = weights = layer.draw()
     x = _with_gaps((6, 5), seed=3)
     order = np.random.default_rng(3).permutation(5)
-    moved = weight[order] if weight is not None and weight.ndim == 2 else weight
+    moved = weight
+    if weight is not None and _formula.COMPENSATIONS[layer.compensation].per_feature:
+        moved = weight[order]
     out = layer(x[:, order], (kernel[order], bias, moved))
     layer.assert_close(out, layer(x, weights), "the order of the features matters")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from itertools import count
 from typing import Any, Self
@@ -24,7 +25,7 @@ from promissing.encoding.memory import aligned
 __all__ = ["TableEncoder", "check_weight"]
 
 KINDS = ("number", "boolean", "category", "date")
-FINE, FEW = 32, 10  # What fine_bins="auto" means: so many bins for so many numbers.
+FINE, FEW = 32, 10  # What n_fine_bins="auto" means: so many bins for so many numbers.
 _BLOCK = 2**17  # Cells encoded at a time: 1 MB, which stays in the cache.
 
 
@@ -70,14 +71,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         its mean over what is observed. Bins that coincide are merged. The standardised number
         itself is then held to within three deviations of the mean, and a second column, "far", has
         it ten times coarser and ends at 300 deviations.
-    fine_bins : int or "auto", default=0
+    n_fine_bins : int or "auto", default=0
         So many quantile bins besides `n_bins`, for numbers and dates for which that gives more bins
         than `n_bins` does. "auto" is 32 if there are `n_bins` and at most ten columns would get
         them, else 0.
     max_categories : int, default=64
         The most columns a category may take. Where it has more values, the most frequent
         `max_categories - 1` have their own and all others share the column "(other)".
-    unseen : {"ignore", "error"}, default="ignore"
+    unknown_categories : {"ignore", "error"}, default="ignore"
         What happens to a category never seen in training. "ignore" sets all its columns to 0: it
         carries no information, and does not inherit what missing means. The estimators do not
         count it as known (`known_share`). A column with "(other)" does not remember which rare
@@ -85,6 +86,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     scale : bool, default=True
         Whether numbers and dates are standardised. If not they keep their units, as what fills
         gaps with a number needs them, and `transform` gives float64.
+    fine_bins, unseen : deprecated
+        Old names of `n_fine_bins` and `unknown_categories`. They will be removed in release 0.3.
 
     Attributes
     ----------
@@ -96,7 +99,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     groups_ : ndarray of int (q,)
         The input column each output column encodes.
     fine_ : ndarray of bool (q,)
-        Whether an output column is one of the `fine_bins`.
+        Whether an output column is one of the `n_fine_bins`.
+    first_columns_ : ndarray of int (p,)
+        The first output column of every input column.
+    observed_ : ndarray of bool (p,)
+        Whether an input column has an observed value in training.
     gaps_in_training_ : ndarray of bool (p,)
         Whether a value of this input column was missing in training.
     n_columns_out_, n_features_in_ : int
@@ -125,17 +132,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         *,
         kinds: Mapping[Key, str] | None = None,
         n_bins: int = 0,
-        fine_bins: int | str = 0,
+        n_fine_bins: int | str = 0,
         max_categories: int = 64,
-        unseen: str = "ignore",
+        unknown_categories: str = "ignore",
         scale: bool = True,
+        fine_bins: int | str = "deprecated",
+        unseen: str = "deprecated",
     ) -> None:
         self.kinds = kinds
         self.n_bins = n_bins
-        self.fine_bins = fine_bins
+        self.n_fine_bins = n_fine_bins
         self.max_categories = max_categories
-        self.unseen = unseen
+        self.unknown_categories = unknown_categories
         self.scale = scale
+        self.fine_bins = fine_bins
+        self.unseen = unseen
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kinds, means, deviations, bins and categories of the columns of X.
@@ -153,22 +164,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         TableEncoder
             The fitted encoder itself.
         """
-        for name, least in (("n_bins", 0), ("fine_bins", 0), ("max_categories", 1)):
-            value = getattr(self, name)
-            auto = ", or 'auto'" if name == "fine_bins" else ""
-            if auto and isinstance(value, str) and value == "auto":
-                continue
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(
-                    f"`{name}` must be a whole number >= {least}{auto}. Received: {value!r}"
-                )
-        if self.fine_bins not in (0, "auto") and not self.n_bins:
-            raise ValueError(
-                "`fine_bins` come besides `n_bins`, which are 0. "
-                f"Received: fine_bins={self.fine_bins!r}"
-            )
-        if self.unseen not in ("ignore", "error"):
-            raise ValueError(f'`unseen` must be "ignore" or "error". Received: {self.unseen!r}')
+        self._check_parameters()
         table = _columns.open_table(X, self, accept_sparse=True)
         validate_data(self, table.named, reset=True, skip_check_array=True)
         n, p = table.shape
@@ -183,16 +179,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             try:
                 kinds.append(declared.get(j) or _columns.infer_kind(column))
                 durations.append(_columns.is_duration(column) if kinds[j] == "date" else None)
-                learned.append(self._learn(column, kinds[j], weight, self._key(j)))
+                learned.append(self._learn(column, kinds[j], weight, self.feature_key(j)))
             except UnicodeEncodeError as error:
-                _columns.refuse_text(error, self._key(j))
+                _columns.refuse_text(error, self.feature_key(j))
             if learned[j].doubt and j not in declared:
-                key = self._key(j)
+                key = self.feature_key(j)
                 warn(
                     f"Column {key!r} is text, is taken for a category, and {learned[j].doubt}; "
                     f"else `kinds={{{key!r}: 'category'}}` ends this warning."
                 )
-        if self.fine_bins == "auto" and sum(bool(one.fine) for one in learned) > FEW:
+        if self._n_fine_bins == "auto" and sum(bool(one.fine) for one in learned) > FEW:
             learned = [one._replace(fine=()) for one in learned]
         sizes = [(len(one.maps), len(one.fine)) for one in learned]
         groups = np.repeat(np.arange(p), np.sum(sizes, axis=1))
@@ -242,10 +238,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         table = self._open(X)
         if not len(self._hot):
-            return self._encode(table, dtype)
-        unseen = np.zeros(table.shape, bool)
-        out = self._encode(table, dtype, unseen=unseen)
-        self._warn_of_unseen(table, unseen)
+            return self.encode_table(table, dtype=dtype)
+        unknown = np.zeros(table.shape, bool)
+        out = self.encode_table(table, dtype=dtype, unknown=unknown)
+        self.warn_of_unknown_categories(table, unknown)
         return out
 
     def read(self, X: Any) -> Float:
@@ -269,8 +265,50 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         table = self._open(X)
         readings, unseen = self._read_rows(table, slice(0, table.shape[0]))
-        self._warn_of_unseen(table, unseen)
+        self.warn_of_unknown_categories(table, unseen)
         return readings
+
+    def _check_parameters(self) -> None:
+        """Check the parameters, and settle those that have an old name."""
+        self._n_fine_bins = self._renamed("fine_bins", "n_fine_bins")
+        self._unknown_categories = self._renamed("unseen", "unknown_categories")
+        counts = {
+            "n_bins": (self.n_bins, 0),
+            "n_fine_bins": (self._n_fine_bins, 0),
+            "max_categories": (self.max_categories, 1),
+        }
+        for name, (value, least) in counts.items():
+            auto = ", or 'auto'" if name == "n_fine_bins" else ""
+            if auto and isinstance(value, str) and value == "auto":
+                continue
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(
+                    f"`{name}` must be a whole number >= {least}{auto}. Received: {value!r}"
+                )
+        if self._n_fine_bins not in (0, "auto") and not self.n_bins:
+            raise ValueError(
+                "`n_fine_bins` needs `n_bins`, which is 0. "
+                f"Received: n_fine_bins={self._n_fine_bins!r}"
+            )
+        if self._unknown_categories not in ("ignore", "error"):
+            raise ValueError(
+                '`unknown_categories` must be "ignore" or "error". '
+                f"Received: {self._unknown_categories!r}"
+            )
+
+    def _renamed(self, old: str, new: str) -> Any:
+        """Return the value of a parameter, which may have been given by its old name."""
+        value = getattr(self, old)
+        if isinstance(value, str) and value == "deprecated":
+            return getattr(self, new)
+        # Until the estimators use the new name.
+        if sys._getframe(3).f_globals["__name__"] != "promissing.estimators.fitting":
+            warn(
+                f"The parameter `{old}` of TableEncoder is now `{new}`. The old name will be "
+                "removed in release 0.3.",
+                FutureWarning,
+            )
+        return value
 
     def _open(self, X: Any) -> Table:
         if not hasattr(self, "groups_"):  # `check_is_fitted` takes longer than to encode a row.
@@ -299,7 +337,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for j, name in enumerate(_check_feature_names_in(self, input_features)):
             finer = np.count_nonzero(self.fine_[self.groups_ == j])
             size = np.count_nonzero(self.groups_ == j) - finer
-            if self.kinds_[j] == "category" and self._observed[j]:
+            if self.kinds_[j] == "category" and self.observed_[j]:
                 levels = [*(self.categories_[j] or []), "(other)"][:size]
                 names += [f"{name}_{level}" for level in levels]
             else:
@@ -319,14 +357,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         kinds = self.kinds and [
             [key if isinstance(key, str) else int(key), kind] for key, kind in self.kinds.items()
         ]  # Pairs, because JSON turns the keys of a dict into text.
-        names = getattr(self, "feature_names_in_", None)
+        names, fine = getattr(self, "feature_names_in_", None), self._n_fine_bins
         meta = {
             "params": {
                 "kinds": kinds,
                 "n_bins": int(self.n_bins),
-                "fine_bins": self.fine_bins if self.fine_bins == "auto" else int(self.fine_bins),
+                # Files keep the names of their format.
+                "fine_bins": fine if isinstance(fine, str) else int(fine),
                 "max_categories": int(self.max_categories),
-                "unseen": self.unseen,
+                "unseen": self._unknown_categories,
                 "scale": bool(self.scale),
             },
             "names": None if names is None else list(names),
@@ -369,7 +408,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         params = dict(meta["params"])
         if params["kinds"] is not None:
             params["kinds"] = dict(params["kinds"])
+        params["n_fine_bins"] = params.pop("fine_bins")
+        params["unknown_categories"] = params.pop("unseen")
         encoder = cls(**params)
+        encoder._n_fine_bins = encoder.n_fine_bins
+        encoder._unknown_categories = encoder.unknown_categories
         encoder.n_features_in_ = len(meta["kinds"])
         if meta["names"] is not None:
             encoder.feature_names_in_ = np.asarray(meta["names"], dtype=object)
@@ -393,8 +436,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._durations = durations
         self.groups_, self.gaps_in_training_, self._maps = groups, gaps, maps
         self.fine_, self.n_columns_out_ = fine, len(groups)
-        self._first = np.searchsorted(groups, np.arange(len(kinds)))
-        self._observed = ~np.isnan(maps[0, self._first])
+        self.first_columns_ = np.searchsorted(groups, np.arange(len(kinds)))
+        self.observed_ = ~np.isnan(maps[0, self.first_columns_])
         self._lookup = [{v: float(k) for k, v in enumerate(one or ())} for one in categories]
         self._forms = [_forms(one) for one in self._lookup]
         self._only_numbers = set(kinds) == {"number"}
@@ -404,7 +447,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._hot = np.flatnonzero(np.array([kinds[j] == "category" for j in groups]))
         return self
 
-    def _straightest(self) -> tuple[NDArray[np.intp], Float]:
+    def linear_columns(self) -> tuple[NDArray[np.intp], Float]:
         """The output columns in which values go on farthest, and units that make them comparable.
 
         Of a number that is one column, in deviations: "far", or the only one. Of a category they
@@ -416,8 +459,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         columns = np.flatnonzero(~number | (np.arange(len(number)) == farthest))
         return columns, np.where(number, self._maps[1] / self._maps[1, first], 1.0)[columns]
 
-    def _key(self, j: int) -> Key:
-        """Tell what the user calls column j."""
+    def feature_key(self, j: int) -> Key:
+        """Return the name of feature j, or its position if X has no names.
+
+        Parameters
+        ----------
+        j : int
+            Position of the feature.
+
+        Returns
+        -------
+        str or int
+            The name or the position.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from promissing.encoding import TableEncoder
+        >>> TableEncoder().fit(pd.DataFrame({"age": [20, 40]})).feature_key(0)
+        'age'
+        """
         return str(self.feature_names_in_[j]) if hasattr(self, "feature_names_in_") else j
 
     def _declared_kinds(self, names: list[Any]) -> dict[int, str]:
@@ -434,7 +495,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "`kinds` names columns by position, and X numbers its columns otherwise: "
                 f"{names[:8]}. Rename them to text, and name those."
             )
-        position = {self._key(j): j for j in range(self.n_features_in_)}
+        position = {self.feature_key(j): j for j in range(self.n_features_in_)}
         position |= {j: j for j in range(self.n_features_in_)}
         declared = {}
         for key, kind in (self.kinds or {}).items():
@@ -451,19 +512,44 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         x = _columns.READ[kind](column, key)
         if kind == "boolean":
             return _columns.learn_boolean(x)
-        fine = FINE if self.fine_bins == "auto" else int(self.fine_bins)
+        fine = FINE if self._n_fine_bins == "auto" else int(self._n_fine_bins)
         return _columns.learn_number(x, weight, self.n_bins, key, fine_bins=fine, scale=self.scale)
 
-    def _encode(
+    def encode_table(
         self,
         table: Table,
-        dtype: DTypeLike,
+        *,
+        dtype: DTypeLike = np.float32,
         rows: slice = slice(None),
-        unseen: NDArray[np.bool_] | None = None,
+        unknown: NDArray[np.bool_] | None = None,
     ) -> NDArray[Any]:
-        """Encode a table that was opened, or some rows of it.
+        """Encode a table opened by `promissing.encoding.columns.open_table`, or some of its rows.
 
-        In `unseen`, of as many rows and of p columns, categories never seen in training are marked.
+        The column names are not checked and there is no warning of unknown categories.
+
+        Parameters
+        ----------
+        table : Table
+            The opened table, with p columns.
+        dtype : dtype, default=np.float32
+            Floating dtype of the result.
+        rows : slice, default=slice(None)
+            The rows to encode.
+        unknown : ndarray of bool, shape (rows, p), optional
+            Output argument: set to True where a category is unknown.
+
+        Returns
+        -------
+        ndarray, shape (rows, q)
+            The encoded rows.
+
+        Examples
+        --------
+        >>> from promissing.encoding import TableEncoder
+        >>> from promissing.encoding.columns import open_table
+        >>> X = [[20.0], [40.0]]
+        >>> TableEncoder().fit(X).encode_table(open_table(X), rows=slice(1)).tolist()
+        [[-1.0]]
         """
         first, last, _ = rows.indices(table.shape[0])
         out = aligned((last - first, self.n_columns_out_), dtype)
@@ -476,41 +562,41 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             block = slice(start - first, end - first)
             readings, new = self._read_rows(table, slice(start, end))
             self._write(readings, out[block])
-            if unseen is not None:
-                unseen[block] = new
+            if unknown is not None:
+                unknown[block] = new
         return out
 
     def _read_rows(self, table: Table, rows: slice) -> tuple[Float, NDArray[np.bool_]]:
         """Read some rows as numbers, (n, p), and tell which are categories never seen."""
         if table.sparse is not None and self._only_numbers:
             readings = np.asarray(table.sparse[rows].toarray(), np.float64)
-            readings[:, ~self._observed] = np.nan
+            readings[:, ~self.observed_] = np.nan
             return readings, np.zeros(readings.shape, bool)
         readings = np.empty((rows.stop - rows.start, table.shape[1]))
         unseen = np.zeros(readings.shape, bool)
         for j in range(table.shape[1]):
             try:
-                readings[:, j] = self._read(table, j, rows) if self._observed[j] else np.nan
+                readings[:, j] = self._read(table, j, rows) if self.observed_[j] else np.nan
             except UnicodeEncodeError as error:
-                _columns.refuse_text(error, self._key(j))
+                _columns.refuse_text(error, self.feature_key(j))
             if self.kinds_[j] == "category":
                 unseen[:, j] = readings[:, j] == -1
         return readings, unseen
 
     def _read(self, table: Table, j: int, rows: slice) -> Float:
         """Read column j as numbers: a category as its place among the categories, -1 if unseen."""
-        column, kind, key = table.column(j, rows), self.kinds_[j], self._key(j)
+        column, kind, key = table.column(j, rows), self.kinds_[j], self.feature_key(j)
         if kind != "category":
             if (durations := self._durations[j]) is not None:
                 _columns.refuse_other_dates(column, key, durations=durations)
             return _columns.READ[kind](column, key)
         codes, values = _columns.factorize(column, key)
         places = [self._place(value, j) for value in values]
-        if self.unseen == "error" and -1.0 in places:
+        if self._unknown_categories == "error" and -1.0 in places:
             value = values[places.index(-1.0)]
             raise ValueError(
                 f"Column {key!r} holds {value!r}, a category never seen in training. Correct it or "
-                f'make it missing, fit on data that has it, or encode with `unseen="ignore"`.'
+                f'make it missing, fit on data that has it, or use `unknown_categories="ignore"`.'
             )
         return np.array([*places, np.nan])[codes]  # Code -1, missing, is the last.
 
@@ -526,22 +612,40 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return elsewhere
         return place
 
-    def _warn_of_unseen(
-        self, table: Table, unseen: NDArray[np.bool_], warned: set[str] | None = None
+    def warn_of_unknown_categories(
+        self, table: Table, unknown: NDArray[np.bool_], warned: set[str] | None = None
     ) -> None:
-        """Warn of columns most of whose values are unseen; `warned` names those to leave out."""
-        for j in np.flatnonzero(unseen.any(axis=0)).tolist():
-            key, n_unseen = self._key(j), int(unseen[:, j].sum())
+        """Warn of columns in which most values are categories never seen in training.
+
+        Parameters
+        ----------
+        table : Table
+            The table that was encoded, with n rows and p columns.
+        unknown : ndarray of bool, shape (n, p)
+            Where a category is unknown, as `encode_table` marks it.
+        warned : set of str, optional
+            Records the warnings given, so that each is given once.
+
+        Examples
+        --------
+        >>> from promissing.encoding import TableEncoder
+        >>> from promissing.encoding.columns import open_table
+        >>> X = [["a"], ["b"]]
+        >>> encoder = TableEncoder().fit(X)
+        >>> encoder.warn_of_unknown_categories(open_table(X), encoder.read(X) == -1)
+        """
+        for j in np.flatnonzero(unknown.any(axis=0)).tolist():
+            key, n_unknown = self.feature_key(j), int(unknown[:, j].sum())
             column = table.column(j, slice(None))
             n = int((~_columns.is_missing(column)).sum())
-            if 2 * n_unseen <= n or (warned is not None and f"unseen {key}" in warned):
+            if 2 * n_unknown <= n or (warned is not None and f"unseen {key}" in warned):
                 continue
             if warned is not None:
                 warned.add(f"unseen {key}")
-            row = int(np.argmax(unseen[:, j]))
+            row = int(np.argmax(unknown[:, j]))
             _, (value,) = _columns.factorize(column[row : row + 1], key)
             warn(
-                f"Column {key!r}: {n_unseen} of {n} values are categories never seen in training, "
+                f"Column {key!r}: {n_unknown} of {n} values are categories never seen in training, "
                 f"such as {value!r}. They tell the model nothing. Known categories are "
                 f"{few(self.categories_[j] or [])}. Spell the values as in training, or fit on "
                 "data that contains them."
@@ -560,10 +664,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             rows = slice(start, start + step)
             values = readings[rows] if self._one_to_one else readings[rows].take(self.groups_, 1)
             if self._bounded:  # Bounds would hide infinity.
-                infinite = np.isinf(readings[rows]) & self._observed
+                infinite = np.isinf(readings[rows]) & self.observed_
                 if infinite.any():
                     i, j = np.argwhere(infinite)[0]
-                    _columns.refuse_infinity(readings[start + i, j], out.dtype, self._key(int(j)))
+                    _columns.refuse_infinity(
+                        readings[start + i, j], out.dtype, self.feature_key(int(j))
+                    )
             with np.errstate(over="ignore"):
                 values = values - shift
                 values /= scale
@@ -579,7 +685,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if np.isinf(out[rows]).any():
                 i, k = np.argwhere(np.isinf(out[rows]))[0]
                 j = int(self.groups_[k])
-                _columns.refuse_infinity(readings[start + i, j], out.dtype, self._key(j))
+                _columns.refuse_infinity(readings[start + i, j], out.dtype, self.feature_key(j))
+
+    # Until the estimators use the new names.
+    @property
+    def _observed(self) -> Any:
+        return self.observed_
+
+    def _key(self, j: int) -> Key:
+        return self.feature_key(j)
+
+    def _encode(
+        self, table: Table, dtype: DTypeLike, rows: slice = slice(None), unseen: Any = None
+    ) -> NDArray[Any]:
+        return self.encode_table(table, dtype=dtype, rows=rows, unknown=unseen)
+
+    def _warn_of_unseen(self, table: Table, unseen: Any, warned: Any = None) -> None:
+        self.warn_of_unknown_categories(table, unseen, warned)
+
+    def _straightest(self) -> tuple[NDArray[np.intp], Float]:
+        return self.linear_columns()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

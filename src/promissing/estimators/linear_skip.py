@@ -1,57 +1,66 @@
-"""Straight lines: what a linear model tells of a target with long tails; a network learns the rest.
+"""The linear skip connection: a linear model predicts part of a target, and the network the rest.
 
-Sums and multiples of columns that go on far out are hard for a network of bounded columns and easy
-for a straight line. Where nothing is far out, a network learns them as well as anything else.
+Sums and multiples of columns with long tails are hard for a network with bounded inputs, and easy
+for a linear model, which continues beyond the training data. Where no values are far from the mean,
+a network learns them as well as anything else.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from promissing.encoding.columns import NEAR, Float
 
-__all__ = ["Lines", "draw_lines"]
+__all__ = ["fit_linear_skip"]
 
-PENALTIES = np.logspace(-5, 2, 15)  # Beside columns of variance 1.
-MOST_LEFT = 1 / 3  # Of the variance: if lines leave more, what is left is no easier than the whole.
-FARTHER = 0.01  # Of the variance: what lines have to lose if they end where networks do.
-LEAST = 1e-3  # What is left counts as at least so much of the target's deviation.
+PENALTIES = np.logspace(-5, 2, 15)  # Ridge penalties, for columns of variance 1.
+MOST_LEFT = 1 / 3  # Largest unexplained share of the variance: otherwise the rest is no easier.
+FARTHER = 0.01  # Share of the variance that must be lost if values are clipped as networks do.
+LEAST = 1e-3  # Smallest scale of the rest, in units of the target's standard deviation.
 MOST_COLUMNS = 400  # The work grows with their square, to seconds.
 _BLOCK = 4_096
 
 
-class Lines(NamedTuple):
-    """A linear model of k targets, in units of what it leaves.
+def fit_linear_skip(
+    table: NDArray[Any], y: Float, weight: Float, encoder: Any, network: Any
+) -> tuple[Any, dict[str, NDArray[Any]], Any] | None:
+    """Fit a linear skip connection for those of the targets that need one.
 
-    ``y = mean + scale * (pruned @ weights + rest)``; `rest` has a deviation of about 1, and
-    `pruned` is what the network's `prune` makes of a table.
+    A target gets one if a linear model explains two thirds of its variance, by leave-one-out
+    errors, and explains less if numbers are clipped at three standard deviations. Any other target
+    keeps its mean and scale.
+
+    Parameters
+    ----------
+    table : ndarray (n, p)
+        The encoded table.
+    y : ndarray (n,) or (n, k)
+        The targets.
+    weight : ndarray (n,)
+        Sample weights.
+    encoder : TableEncoder
+        The fitted encoder.
+    network : MLP
+        The network, with its loss.
+
+    Returns
+    -------
+    tuple or None
+        The network with a skip connection, its fixed parameters, and the loss whose mean and scale
+        are those of the rest. None if no target needs a skip connection.
     """
-
-    weights: Float  # (q, k)
-    mean: Float  # (k,)
-    scale: Float  # (k,)
-
-
-def draw_lines(
-    table: NDArray[Any], y: Float, weight: Float, *, encoder: Any, network: Any, target: Any
-) -> Lines | None:
-    """Lines through the encoded table (n, p) for those of the targets y (n, k) that need them.
-
-    They explain two thirds of the variance, of rows left out one by one: a line that only remembers
-    rows, or is led astray by those far out, does not do. And they explain less if numbers end at
-    three deviations. Any other target has no line and keeps its mean and scale. None if no target
-    has a line.
-    """
-    columns, units = encoder._straightest()
+    columns, units = encoder.linear_columns()
     if len(columns) > MOST_COLUMNS:
         return None
     Z = table[:, columns] * units.astype(table.dtype)
     if not (np.abs(Z) > NEAR).any():
         return None
-    y = target.standardise(y)  # Their variances are 1, or 0 if they are constant.
+    loss = network.loss
+    y = loss.standardise(y.reshape(len(y), -1))  # The variances are 1, or 0 for a constant.
     coefs, centre, errors = _ridge(Z, y, weight)
     good = errors <= MOST_LEFT
     if good.any():
@@ -62,22 +71,23 @@ def draw_lines(
     coefs = np.where(good, coefs, 0.0)
     weights = np.zeros((network.n_columns + network.n_extras, network.n_outputs))
     weights[columns] = coefs * units[:, None]
-    # What is missing is an average one, whatever else it tells; so nothing known is the mean.
+    # A missing value counts as an average one, so that an empty row predicts the mean.
     average = centre[:, None] * coefs
-    owner = encoder.groups_[columns] * (network.compensation == "feature")
+    owner = encoder.groups_[columns] * (network.n_extras > 1)
     np.add.at(weights, network.n_columns + owner, average)
-    return Lines(
-        weights / left, target.mean - target.scale * average.sum(axis=0), target.scale * left
-    )
+    network = replace(network, linear_skip=True)
+    mean = loss.mean - loss.scale * average.sum(axis=0)
+    rest = replace(loss, mean=mean, scale=loss.scale * left)
+    return network, network.skip_params(weights / left), rest
 
 
 def _ridge(Z: NDArray[Any], y: Float, weight: Float) -> tuple[Float, Float, Float]:
-    """Ridge regressions (q, k) of columns Z (n, q) less their means (q,), and squared errors (k,).
+    """Return ridge coefficients (q, k), means of the columns (q,) and leave-one-out errors (k,).
 
-    The targets y (n, k) have means of 0; what is missing in Z counts as the mean of its column. The
-    errors are means over rows left out one by one, and the penalty of each target is the best for
-    them. This is what scikit-learn's RidgeCV finds; it decomposes the whole table for that, where
-    the products of its columns are enough, in a fifth of the time for 20,000 x 200.
+    The targets y (n, k) have mean 0; missing values in Z (n, q) count as the mean of their column.
+    The errors are mean squared leave-one-out errors, for the best penalty of each target.
+    scikit-learn's RidgeCV finds the same, but decomposes the whole table. The products of the
+    columns are enough, and take a fifth of the time for 20,000 x 200.
     """
     blocks = [slice(start, start + _BLOCK) for start in range(0, len(Z), _BLOCK)]
     share = weight / weight.sum()
@@ -97,7 +107,7 @@ def _ridge(Z: NDArray[Any], y: Float, weight: Float) -> tuple[Float, Float, Floa
     errors = np.zeros((y.shape[1], len(PENALTIES)))
     for rows in blocks:
         z = np.nan_to_num(Z[rows] - centre) @ turn
-        pull = share[rows, None] * (1 + z**2 @ damped)  # Of a row on what is fitted to it.
+        pull = share[rows, None] * (1 + z**2 @ damped)  # The leverage of each row.
         for k in range(y.shape[1]):
             left = y[rows, k, None] - z @ (along[:, k, None] * damped)
             left /= np.maximum(1 - pull, 1e-9)

@@ -12,7 +12,7 @@ import pandas as pd
 from promissing._formula import is_count
 from promissing.encoding.table_encoder import KINDS, TableEncoder
 
-__all__ = ["PAPER_UNITS", "REMAINDERS", "find_columns", "settle_units"]
+__all__ = ["PAPER_UNITS", "REMAINDERS", "find_columns", "find_units"]
 
 # For the twelve modalities of the paper, in its order: 20, 6, 7, 11, 1, 67, 34, 30, 5, 1, 9 and 20
 # measures. No rule gives them.
@@ -58,15 +58,15 @@ def find_columns(modalities: Any, remainder: str, X: Any, encoder: TableEncoder)
             if j in home:
                 where = "twice in" if home[j] == name else f"in {home[j]!r} and in"
                 raise ValueError(
-                    f"Column {encoder._key(j)!r} is {where} modality {name!r}: a column belongs to "
-                    "one modality, once."
+                    f"Column {encoder.feature_key(j)!r} is {where} modality {name!r}: a column "
+                    "belongs to one modality, once."
                 )
             home[j] = name
     rest = [j for j in everything if j not in home]
     if rest and remainder == "error":
         raise ValueError(
-            f"{_listed([encoder._key(j) for j in rest])} in no modality. Add them to one, drop "
-            'them from X, or pass `remainder="drop"`, which ignores them, or '
+            f"{_listed([encoder.feature_key(j) for j in rest])} in no modality. Add them to one, "
+            'drop them from X, or pass `remainder="drop"`, which ignores them, or '
             f'`remainder="modality"`, which makes them one called {REST!r}.'
         )
     if rest and remainder == "modality":
@@ -79,7 +79,7 @@ def find_columns(modalities: Any, remainder: str, X: Any, encoder: TableEncoder)
     return found
 
 
-def settle_units(units: Any, found: Found) -> tuple[int, ...]:
+def find_units(units: Any, found: Found) -> tuple[int, ...]:
     """The width of every modality's representation, as the estimators' `units` says."""
     sizes = {name: len(columns) for name, columns in found.items()}
     if units is None:
@@ -135,7 +135,7 @@ def _check_mapping(modalities: Any) -> None:
 
 def _positions(name: str, given: Any, X: Any, encoder: TableEncoder) -> Iterable[int]:
     """The positions of the columns of one modality."""
-    columns = [encoder._key(j) for j in range(encoder.n_features_in_)]
+    columns = [encoder.feature_key(j) for j in range(encoder.n_features_in_)]
     if callable(given) and not isinstance(given, type):  # A type is a dtype.
         return _listed_positions(name, given(X), columns)
     if isinstance(given, str) and given in columns:

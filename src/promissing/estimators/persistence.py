@@ -7,12 +7,13 @@ file. Reading can only build one of the classes named here, and nothing in a fil
 ======  ==========================================================================================
 format  contents
 ======  ==========================================================================================
+4       The present names of parameters, and any loss.
 3       A digest of all tensors and metadata. A file without it, or with a wrong one, is refused.
 1, 2    No digest. Such a file still loads, with a warning that its integrity cannot be checked.
 ======  ==========================================================================================
 
-The digest detects damage. It is no signature: whoever changes a file on purpose can also compute
-its digest.
+The digest detects damage. It is no signature: a file that is changed on purpose can have a new
+digest.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from types import UnionType
@@ -37,22 +37,31 @@ from sklearn.base import is_classifier
 import promissing
 from promissing._validation import warn
 from promissing.encoding.table_encoder import KINDS, TableEncoder
-from promissing.estimators.parameters import check_parameters
-from promissing.io.delimited import short
-from promissing.io.files import atomic_write, check_target
-from promissing.networks.targets import Classes, Numbers
+from promissing.estimators.fusion import NanFusionClassifier, NanFusionRegressor
+from promissing.estimators.mlp import NanMLPClassifier, NanMLPRegressor
+from promissing.estimators.modalities import is_position
+from promissing.estimators.parameters import RENAMED, check_parameters
+from promissing.estimators.recipe import Recipe
+from promissing.io.files import atomic_write, check_target, short
+from promissing.networks.base import describe
+from promissing.networks.fusion import Fusion
+from promissing.networks.losses import CLASS_LOSSES, REGRESSION_LOSSES, ClassLoss, NumberLoss
+from promissing.networks.mlp import MLP
 
 __all__ = ["FORMAT", "load", "save"]
 
 Array = NDArray[Any]
 
-FORMAT = 3  # Raised when a file could no longer be read by older versions.
+FORMAT = 4  # Raised when a file could no longer be read by older versions.
 _KEY, _DIGEST = "promissing", "sha256"  # Of the metadata.
-_HOME = {
-    "NanFusionClassifier": "promissing.estimators.fusion",
-    "NanFusionRegressor": "promissing.estimators.fusion",
-    "NanMLPClassifier": "promissing.estimators.mlp",
-    "NanMLPRegressor": "promissing.estimators.mlp",
+_CLASSES = {
+    cls.__name__: (cls, network)
+    for cls, network in (
+        (NanFusionClassifier, Fusion),
+        (NanFusionRegressor, Fusion),
+        (NanMLPClassifier, MLP),
+        (NanMLPRegressor, MLP),
+    )
 }
 # The types of everything in the JSON text; see `_is`.
 _Scalar = bool | int | float | str
@@ -83,8 +92,8 @@ _ENCODER_PARAMS = {
     "unseen": str,
     "scale": bool,
 }
-_CLASSES = {"kind": str, "multilabel": bool, "dtype": str, "labels": list[_Scalar]}
-_NUMBERS = {"kind": str, "flat": bool}
+_LABELS = {"loss": str, "dtype": str, "labels": list[_Scalar]}
+_NUMBERS = {"loss": str, "flat": bool, "settings": dict[str, Any]}
 _FACTS = {
     "loss_curve_": list[float],
     "validation_loss_curve_": list[float],
@@ -95,6 +104,13 @@ _FACTS = {
     "modalities_": dict[str, list[int]],
     "target_name_": str | None,
     "reading_": dict[str, Any] | None,
+    "recipe_": dict[str, Any],
+}
+# Names of earlier formats, and the present ones.
+_LOSSES = {"log": "log", "softmax": "softmax", "squared": "squared_error"}
+_TENSORS = {
+    "params.straight_kernel": "params.skip_kernel",
+    "params.straight_compensation_weight": "params.skip_compensation_weight",
 }
 # The dtypes of tensors in the header of a file.
 _DTYPES = ("BOOL", "I32", "I64", "F32", "F64")
@@ -105,10 +121,10 @@ _WITHOUT = {
     "average": False,
     "below_min_known": "raise",
     "compensation_rate": 0.0,
-    "fine_bins": 0,
     "gate_rate": 0.0,
+    "linear_skip": False,
+    "n_fine_bins": 0,
     "prior_correction": False,
-    "straight": False,
 }
 # Errors that parts cause which do not fit together.
 _DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
@@ -132,11 +148,11 @@ def save(model: Any, path: str | Path) -> None:
     Examples
     --------
     >>> import numpy as np, promissing, tempfile, pathlib
-    >>> from promissing import persist
+    >>> from promissing.estimators import save
     >>> X, y = np.array([[0.0], [1.0], [np.nan], [1.0]] * 5), [0, 1, 0, 1] * 5
     >>> model = promissing.NanMLPClassifier(n_members=1, random_state=0).fit(X, y)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
-    >>> persist.save(model, path)
+    >>> save(model, path)
     >>> path.exists()
     True
     """
@@ -144,10 +160,10 @@ def save(model: Any, path: str | Path) -> None:
         raise ValueError(
             f"This {type(model).__name__} is not fitted yet: there is nothing to save."
         )
-    if type(model).__name__ not in _HOME:
+    if type(model).__name__ not in _CLASSES:
         raise ValueError(
             f"A {type(model).__name__} cannot be saved, since only promissing's own classes can be "
-            f"read again: {', '.join(_HOME)}. Pickle it, or save a model of its base class."
+            f"read again: {', '.join(_CLASSES)}. Pickle it, or save a model of its base class."
         )
     path = Path(path)
     if not path.parent.is_dir():
@@ -159,29 +175,24 @@ def save(model: Any, path: str | Path) -> None:
     tensors["prior"] = model.prior_
     if model.prior_offset_ is not None:
         tensors["prior_offset"] = model.prior_offset_
-    target = model._target
-    if isinstance(target, Classes):
-        labels = target.labels
-        if target.class_weights is not None:
-            tensors["target.class_weights"] = target.class_weights
-        told = {
-            "kind": "classes",
-            "multilabel": target.multilabel,
-            "dtype": "object" if labels.dtype == object else labels.dtype.str,
-            "labels": [_to_json(label, "y") for label in labels.tolist()],
-        }
+    loss, (target, arrays) = model._loss, model._loss.state()
+    tensors |= {f"target.{name}": value for name, value in arrays.items()}
+    if isinstance(loss, ClassLoss):
+        target["labels"] = [_to_json(label, "y") for label in target["labels"]]
     else:
-        told = {"kind": "numbers", "flat": target.flat}
-        tensors |= {"target.mean": target.mean, "target.scale": target.scale}
+        target["settings"] = loss.settings()
+    facts = {name: getattr(model, name) for name in _FACTS if hasattr(model, name)}
+    if "recipe_" in facts:
+        facts["recipe_"] = asdict(model.recipe_)
     document = {
         "format": FORMAT,
         "version": promissing.__version__,
         "class": type(model).__name__,
-        "network": asdict(model._network),
-        "params": {k: _to_json(v, k) for k, v in model._storable_params().items()},
+        "network": describe(model._network),
+        "params": {k: _to_json(v, k) for k, v in _storable_params(model).items()},
         "encoder": meta,
-        "target": told,
-        "facts": {name: getattr(model, name) for name in model._facts},
+        "target": {"loss": loss.name, **target},
+        "facts": facts,
         "prior_weight": float(model._prior_weight),
         "missing_values": [str(value) for value in model.missing_values_],
         # Formats 1 and 2 have no such entry: format 3 cannot pass for them without its digest.
@@ -268,7 +279,7 @@ def load(path: str | Path) -> Any:
             f"{path} is damaged: its contents do not match its SHA-256 digest, or it has none. Use "
             "an undamaged copy, or save the model again."
         )
-    if name not in _HOME:
+    if name not in _CLASSES:
         raise ValueError(f"{path} holds an unknown kind of model: {name!r:.60}.")
     try:
         _expect(metadata, {_KEY: str}, "the metadata")
@@ -276,6 +287,8 @@ def load(path: str | Path) -> Any:
             _expect(document, {**_DOCUMENT, "digest": str}, "the description")
         else:
             _complete(document, tensors)
+        if number < FORMAT:
+            tensors = _modernise(document, tensors)
         model = _rebuild(document, tensors)
     except _DAMAGE as error:
         raise ValueError(
@@ -327,22 +340,43 @@ def _complete(document: dict[str, Any], tensors: dict[str, Array]) -> None:
     encoder["params"] = {"scale": True, "fine_bins": 0, **encoder["params"]}
     if any(len(name) > _LONGEST for name in encoder["names"] or ()):
         raise ValueError(f"a column name of more than {_LONGEST} characters")
-    for name in _class(document)._get_param_names():
-        if name in _WITHOUT:
-            document["params"].setdefault(name, _WITHOUT[name])
+    present, old = document["params"], {new: old for old, new in RENAMED.items()}
+    for name in _CLASSES[document["class"]][0]._get_param_names():
+        if name in _WITHOUT and old.get(name) not in present:
+            present.setdefault(name, _WITHOUT[name])
     groups, maps = tensors["encoder.groups"], tensors["encoder.maps"]
     tensors.setdefault("encoder.fine", np.zeros(groups.shape, bool))
     if maps.ndim == 2 and len(maps) == 4:  # Nothing was subtracted from the bins.
         tensors["encoder.maps"] = np.vstack([maps, np.zeros_like(maps[:1])])
 
 
-def _class(document: Mapping[str, Any]) -> Any:
-    return getattr(import_module(_HOME[document["class"]]), document["class"])
+def _modernise(document: dict[str, Any], tensors: dict[str, Array]) -> dict[str, Array]:
+    """Give a file of format 1, 2 or 3 the names of the present format."""
+    params, network, target = document["params"], document["network"], document["target"]
+    for old, new in RENAMED.items():
+        if old in params:
+            params[new] = params.pop(old)
+    for old, new in (("straight", "linear_skip"), ("loss_name", "loss")):
+        if old in network:
+            network[new] = network.pop(old)
+    network["loss"] = _LOSSES[network["loss"]]
+    if target.pop("kind") == "numbers":
+        _expect(target, {"flat": bool}, "the target")
+        target |= {"loss": network["loss"], "settings": {}}
+    else:
+        multilabel = target.pop("multilabel")
+        if type(multilabel) is not bool:
+            raise ValueError(f"the target has multilabel={multilabel!r:.60}")
+        if multilabel:
+            network["loss"] = "multilabel"
+        target["loss"] = network["loss"]
+    return {_TENSORS.get(name, name): value for name, value in tensors.items()}
 
 
 def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
-    """Build the model; whatever does not fit is refused."""
-    model = _class(document)(**{k: _from_json(v) for k, v in document["params"].items()})
+    """Build the model; refuse parts that do not fit."""
+    cls, network_type = _CLASSES[document["class"]]
+    model = cls(**{k: _from_json(v) for k, v in document["params"].items()})
     check_parameters(model)
 
     def part(prefix: str) -> dict[str, Array]:
@@ -354,10 +388,11 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
     if hasattr(model.encoder_, "feature_names_in_"):
         model.feature_names_in_ = model.encoder_.feature_names_in_
     read = _read_classes if is_classifier(model) else _read_numbers
-    model._target, model.prior_ = read(model, document["target"], part("target."), tensors["prior"])
+    model._loss = read(document["target"], part("target."), tensors["prior"])
+    model.prior_ = tensors["prior"]
     if is_classifier(model):
-        model.classes_ = model._target.labels
-    model._network = _read_network(model, document["network"])
+        model.classes_ = model._loss.labels
+    model._network = _read_network(model, network_type, document["network"])
     model.params_ = part("params.")
     wanted = model._network.shapes()
     members = {len(value) for value in model.params_.values()}
@@ -370,28 +405,32 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
         raise ValueError(f"the tensors {unknown!r:.60}")
     model.prior_offset_ = tensors.get("prior_offset")  # Absent in files of earlier formats.
     if model.prior_offset_ is not None:
-        size = (*members, model._target.n_outputs)
+        size = (*members, model._loss.n_outputs)
         _check_array(model.prior_offset_, "the prior offset", size, np.float64)
-    for name in model._facts:
-        if name in document["facts"]:
-            fact = document["facts"][name]
-            if not _is(fact, _FACTS.get(name, Any)):
-                raise ValueError(f"{name} is {fact!r:.60}")
-            setattr(model, name, fact)
-        elif not hasattr(type(model), name):  # Facts with a default may be newer than the file.
-            raise ValueError(f"{name} is absent")
-    if model.n_outputs_ != model._target.n_outputs:
-        raise ValueError(f"n_outputs_ is {model.n_outputs_}")
-    used = [j for columns in getattr(model, "modalities_", {}).values() for j in columns]
-    if len(set(used)) != len(used):
-        raise ValueError("the modalities share columns")
+    _read_facts(model, document["facts"])
     model.missing_values_ = tuple(document["missing_values"])
-    model._restored()
-    model._begin_anew(model.n_members_)
+    model._check_restored()
+    model._set_generators(model.n_members_)
     model._prior_weight = weight = float(document["prior_weight"])
     if not 0 <= weight < np.inf:
         raise ValueError(f"the prior has the weight {weight}")
     return model
+
+
+def _read_facts(model: Any, facts: Mapping[str, Any]) -> None:
+    """Set the other fitted attributes."""
+    for name, fact in facts.items():
+        if not _is(fact, _FACTS[name]):
+            raise ValueError(f"{name} is {fact!r:.60}")
+        setattr(model, name, fact)
+    needed = {"loss_curve_", "validation_loss_curve_", "loss_", "best_loss_", "n_iter_"}
+    needed |= {"n_outputs_"} | ({"modalities_"} if hasattr(model, "modalities") else set())
+    if not needed <= set(facts):
+        raise ValueError(f"{sorted(needed - set(facts))[0]} is absent")
+    if model.n_outputs_ != model._loss.n_outputs:
+        raise ValueError(f"n_outputs_ is {model.n_outputs_}")
+    if "recipe_" in facts:
+        model.recipe_ = Recipe(**facts["recipe_"])
 
 
 def _check_encoder(meta: Mapping[str, Any], arrays: dict[str, Array]) -> None:
@@ -444,14 +483,13 @@ def _check_encoder(meta: Mapping[str, Any], arrays: dict[str, Array]) -> None:
             raise ValueError(f"a {kind!r:.20} has the categories {values!r:.60}")
 
 
-def _read_classes(
-    model: Any, told: Any, arrays: Mapping[str, Array], prior: Array
-) -> tuple[Any, Array]:
-    """The target of a classifier, and its prior."""
-    _expect(told, _CLASSES, "the target")
-    values, multilabel, weights = told["labels"], told["multilabel"], arrays.get("class_weights")
-    if told["kind"] != "classes" or not _LABEL_DTYPE.fullmatch(told["dtype"]):
-        raise ValueError(f"the target is {told['kind']!r:.20} of type {told['dtype']!r:.20}")
+def _read_classes(told: Any, arrays: Mapping[str, Array], prior: Array) -> ClassLoss:
+    """Return the loss of a classifier; check it and the prior."""
+    _expect(told, _LABELS, "the target")
+    values, weights = told["labels"], arrays.get("class_weights")
+    if told["loss"] not in CLASS_LOSSES or not _LABEL_DTYPE.fullmatch(told["dtype"]):
+        raise ValueError(f"the target is {told['loss']!r:.20} of type {told['dtype']!r:.20}")
+    multilabel = CLASS_LOSSES[told["loss"]].multilabel
     _, is_text, width = told["dtype"].partition("U")
     # Text is as wide as its longest label: the width in a damaged file may be of any size.
     dtype = np.dtype(str if is_text else told["dtype"])
@@ -478,45 +516,44 @@ def _read_classes(
         raise ValueError("the prior is no share")
     if not multilabel and abs(prior.sum() - 1) > 1e-6:
         raise ValueError("the prior does not add up to 1")
-    return model._classes_type(labels, multilabel, weights), prior
+    return CLASS_LOSSES[told["loss"]](labels, weights)
 
 
-def _read_numbers(
-    model: Any, told: Any, arrays: Mapping[str, Array], prior: Array
-) -> tuple[Any, Array]:
-    """The target of a regressor, and its prior."""
+def _read_numbers(told: Any, arrays: Mapping[str, Array], prior: Array) -> NumberLoss:
+    """Return the loss of a regressor; check it and the prior."""
     _expect(told, _NUMBERS, "the target")
-    if told["kind"] != "numbers" or set(arrays) != {"mean", "scale"}:
-        raise ValueError(f"the target is {told['kind']!r:.20} with {sorted(arrays)!r:.60}")
+    if told["loss"] not in REGRESSION_LOSSES or set(arrays) != {"mean", "scale"}:
+        raise ValueError(f"the target is {told['loss']!r:.20} with {sorted(arrays)!r:.60}")
     shape = (1,) if told["flat"] else (max(1, arrays["mean"].size),)
-    for name, value in (*arrays.items(), ("prior", prior)):
+    for name, value in arrays.items():
         _check_array(value, f"the {name}", shape)
     if not (arrays["scale"] >= 0).all():
         raise ValueError("the target has a negative scale")
-    return Numbers(arrays["mean"], arrays["scale"], told["flat"]), prior
+    loss = REGRESSION_LOSSES[told["loss"]](**arrays, flat=told["flat"], **told["settings"])
+    _check_array(prior, "the prior", (loss.n_outputs,))
+    return loss
 
 
-def _read_network(model: Any, told: Mapping[str, Any]) -> Any:
-    """The network, which must be one for the encoder and the target of the model."""
-    hints = get_type_hints(model._network_type)
+def _read_network(model: Any, kind: Any, told: Mapping[str, Any]) -> Any:
+    """Return the network, which must be one for the encoder and the loss of the model."""
+    loss, hints = model._loss, get_type_hints(kind) | {"loss": str}
     for name, value in told.items():
         if not _is(value, hints[name]):
             raise ValueError(f"the network's {name!r:.20} is {value!r:.60}")
     # Checked first: building a network takes memory in proportion to `n_columns`.
-    columns, target = model.encoder_.groups_.tolist(), model._target
+    columns = model.encoder_.groups_.tolist()
     if (told["n_columns"], told["groups"]) != (len(columns), columns):
         raise ValueError("the columns are not those of the network")
     sizes = [*told.get("hidden", ()), *told.get("units", ()), told.get("fusion_units", 1)]
     if (
-        (told["n_outputs"], told["loss_name"]) != (target.n_outputs, target.loss)
+        (told["n_outputs"], told["loss"]) != (loss.n_outputs, loss.name)
         or min(sizes) < 1
         or told.get("shares") is not None
         or not 0 <= told.get("gate_rate", 0.0) <= 1e30
     ):
         raise ValueError("the network is not one for the target")
-    return model._network_type(
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
-    )
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
+    return kind(**given | {"loss": loss})
 
 
 def _check_array(value: Array, what: str, shape: tuple[int, ...], dtype: Any = np.float64) -> None:
@@ -563,6 +600,24 @@ def _reason(error: BaseException) -> str:
     return short(error).removesuffix(".")
 
 
+def _storable_params(model: Any) -> dict[str, Any]:
+    """Return the parameters, with the columns that a callable or dtype has selected."""
+    params = dict(model.get_params(deep=False))
+    if isinstance(params.get("modalities"), Mapping):
+        params["modalities"] = {
+            name: given if _is_plain(given) else model.modality_columns_.get(name, given)
+            for name, given in params["modalities"].items()
+        }
+    return params
+
+
+def _is_plain(given: Any) -> bool:
+    """Return whether JSON can hold the selection of the columns of a modality."""
+    if isinstance(given, Sequence) and not isinstance(given, str | range):
+        return all(isinstance(item, str) or is_position(item) for item in given)
+    return isinstance(given, str) or is_position(given)
+
+
 def _to_json(value: Any, name: str) -> Any:
     """Parameters as JSON that keeps tuples, and mappings with keys other than text."""
     if isinstance(value, np.generic):
@@ -575,6 +630,8 @@ def _to_json(value: Any, name: str) -> Any:
         return {type(value).__name__: [_to_json(item, name) for item in value]}
     if isinstance(value, Mapping):
         return {"dict": [[_to_json(k, name), _to_json(v, name)] for k, v in value.items()]}
+    if isinstance(value, NumberLoss):
+        return {"loss": [value.name, _to_json(value.settings(), name)]}
     if name == "random_state":  # A generator's position is of no use to a fitted model.
         return None
     raise ValueError(f"`{name}` cannot be saved: {value!r}. Use numbers, text, lists and dicts.")
@@ -591,6 +648,8 @@ def _from_json(value: Any, depth: int = 0) -> Any:
     ((kind, items),) = value.items()
     if not isinstance(items, list):
         raise ValueError(f"a parameter is {value!r:.60}")
+    if kind == "loss":
+        return REGRESSION_LOSSES[items[0]](**_from_json(items[1], depth + 1))
     if kind == "dict":
         return {_from_json(k, depth + 1): _from_json(v, depth + 1) for k, v in items}
     return {"tuple": tuple, "list": list}[kind]([_from_json(one, depth + 1) for one in items])

@@ -1,97 +1,260 @@
-"""What "auto" means: how many networks to train, how long, with which gaps besides."""
+"""The default recipe: every number that makes the default what it is, and what "auto" means.
+
+The numbers were chosen by measurement on the choosing half of the tables of the accuracy study.
+`resolve` turns the parameters of an estimator into a `Recipe`, the only place where "auto" is
+resolved. After `fit`, the recipe is the attribute `recipe_`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "augment",
-    "augment_others",
-    "batch_size",
-    "compensation_rates",
-    "epochs",
-    "members",
-    "sets_aside",
-]
+from promissing._formula import COMPENSATIONS
 
-SMALL = 5_000  # Up to so many rows there is time for more members and epochs.
-MORE_MEMBERS, MEMBERS = 12, 8
-BATCH, LONG = 64, (2**14, 2**16)  # Twice the batch from either number of rows on.
-MORE_EPOCHS, EPOCHS, FEW_EPOCHS = 64, 24, 12
-MANY_ROWS = 350_000  # In all epochs together.
-FEWEST_STEPS = 300
-TOO_FEW_STEPS = 100  # Training that ends after fewer has not converged.
-HELD_OUT_FROM = 100
-EMPTY = 16  # One of so many rows to learn from is empty.
+__all__ = ["PAPER", "PLAIN", "Recipe", "learning_rate_multipliers", "resolve"]
+
+# Up to this many rows, more members and epochs are worth their time.
+SMALL_TABLE = 5_000
+# Networks in the ensemble. Members differ less, and take longer, with more rows.
+MEMBERS_SMALL, MEMBERS = 12, 8
+# Rows of a batch. Twice as many from each of these numbers of rows on: larger batches are faster.
+BATCH_SIZE, LARGE_TABLES = 64, (2**14, 2**16)
+# Most epochs. Early stopping usually ends training before.
+EPOCHS_SMALL, EPOCHS, EPOCHS_LEAST = 64, 24, 12
+# Rows seen in all epochs together: large tables need fewer epochs.
+ROWS_SEEN = 350_000
+# Fewer steps do not train a network, however many epochs they make.
+STEPS_LEAST = 300
+# Training that ends after fewer steps has not converged, and warns.
+STEPS_TOO_FEW = 100
+# From this many rows on, a validation set can be spared.
+ROWS_FOR_VALIDATION = 100
+# One row in this many is empty, with the prior as its target: the network learns the prior.
+EMPTY_ROWS = 16
+# Share of the rows that lose any feature. Less with squared errors: rows with many missing values
+# would dominate the loss.
 AUGMENT, AUGMENT_SQUARED, AUGMENT_IF_TRUE = 0.1, 0.02, 0.5
-FEW_GAPS, MANY_GAPS = 1 / 8, 1 / 4  # Of all cells: between them more and more are made besides.
-RAREST = 0.05  # The least deviation of an absence by which its compensation learns faster.
-OTHERS = 0.5  # The largest probability with which the other rows lose a feature.
+# Share of the rows that lose modalities: a modality often vanishes as a whole.
+AUGMENT_MODALITIES = 0.5
+# Tables with more missing cells than the first share lose more of the features that have gaps
+# anyway, in full from the second share on: the network then rarely sees the same row twice.
+FEW_GAPS, MANY_GAPS = 1 / 8, 1 / 4
+# The largest probability with which those other rows lose a feature.
+LOSE_OTHERS = 0.5
+# The least standard deviation of a missing indicator for its learning-rate multiplier.
+RAREST_GAP = 0.05
+# Weight decay of AdamW, and the L2 penalty of the other solvers, which is scikit-learn's default.
+WEIGHT_DECAY, L2_PENALTY = 1.0, 1e-4
+# The correction to the prior grows with this power of the missing share of a row. 1, 2 and 4 are
+# level for the default; without augmentation, 4 is best and changes nearly complete rows least.
+PRIOR_POWER = 4
+
+# One plain network as in scikit-learn: parameters of NanMLPClassifier and NanMLPRegressor.
+PLAIN: Mapping[str, Any] = MappingProxyType(
+    {
+        "hidden_layer_sizes": (100,),
+        "compensation_rate": 0.0,
+        "gate_rate": 0.0,
+        "n_members": 1,
+        "augment": False,
+        "dropout": 0.0,
+        "solver": "adam",
+        "alpha": 1e-4,
+        "batch_size": 200,
+        "learning_rate_init": 1e-3,
+        "max_iter": 200,
+        "early_stopping": False,
+        "average": False,
+        "n_bins": 0,
+        "n_fine_bins": 0,
+    }
+)
+# The paper's clinical study: parameters of NanFusionClassifier, besides the modalities and the
+# compensation ("none" for PROMISSING, "shared" for mPROMISSING). The paper does not give the
+# number of epochs and the batch size.
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {
+        "units": "paper",
+        "fusion_units": 5,
+        "dropout": 0.1,
+        "input_dropout": "zero",
+        "prior_correction": False,
+        "resample": True,
+        "augment": False,
+        "n_members": 1,
+        "early_stopping": False,
+        "alpha": 0.0,
+        "learning_rate": "constant",
+        "learning_rate_init": 3e-4,
+        "batch_size": 32,
+        "max_iter": 200,
+        "n_iter_no_change": np.inf,  # All epochs.
+    }
+)
 
 
-def members(asked: int | str, n: int) -> int:
-    """How many networks to train on n rows: with more rows they differ less, and take longer."""
-    return int(asked) if asked != "auto" else MORE_MEMBERS if n <= SMALL else MEMBERS
+@dataclass(frozen=True)
+class Recipe:
+    """The values that a fit used where a parameter was "auto" or depends on others.
 
-
-def batch_size(asked: int | str, n: int) -> int:
-    """How many of n rows make a batch."""
-    return int(asked) if asked != "auto" else BATCH << sum(n >= rows for rows in LONG)
-
-
-def epochs(asked: int | str, n: int, longest: int, batch: int) -> int:
-    """How many epochs to train for, given n rows, on so many at most, in batches."""
-    if asked != "auto":
-        return int(asked)
-    # Few steps teach nothing, however many epochs they make; many rows need fewer epochs.
-    steps = -(-longest // batch)
-    most = MORE_EPOCHS if n <= SMALL else EPOCHS
-    return max(-(-FEWEST_STEPS // steps), min(max(MANY_ROWS // longest, FEW_EPOCHS), most))
-
-
-def sets_aside(asked: bool | str, n: int) -> bool:
-    """Whether some of n rows are kept to judge epochs by."""
-    return n >= HELD_OUT_FROM if asked == "auto" else bool(asked)
-
-
-def augment(asked: bool | float | str, *, squared: bool) -> float:
-    """The share of rows that may lose any feature while training.
-
-    Fewer where errors are squared: those of rows that lack much would outweigh all others.
+    Attributes
+    ----------
+    n_members : int
+        Networks in the ensemble.
+    batch_size : int
+        Rows of a batch.
+    max_iter : int
+        Most epochs.
+    alpha : float
+        Weight decay with the solver "adamw", otherwise the L2 penalty.
+    early_stopping : bool
+        Whether rows are set aside for validation.
+    augment : float
+        Share of the rows of a batch that lose features or modalities.
+    augment_others : tuple of float or None
+        How readily the other rows lose each feature.
+    linear_skip : bool
+        Whether a linear skip connection is considered.
+    n_fine_bins : int or "auto"
+        Fine bins of the encoder.
+    resample : bool
+        Whether rows of the smaller classes are drawn repeatedly.
     """
+
+    n_members: int
+    alpha: float
+    early_stopping: bool
+    augment: float
+    linear_skip: bool
+    n_fine_bins: int | str
+    resample: bool
+    batch_size: int = 0
+    max_iter: int = 0
+    augment_others: tuple[float, ...] | None = None
+
+    def with_rows(self, params: Mapping[str, Any], n_rows: int, longest: int) -> Recipe:
+        """Return the recipe with batch size and epochs.
+
+        Parameters
+        ----------
+        params : mapping
+            Parameters of the estimator.
+        n_rows : int
+            Rows of the table.
+        longest : int
+            The largest number of rows that one member is trained on.
+
+        Returns
+        -------
+        Recipe
+            The completed recipe.
+        """
+        batch, epochs = params["batch_size"], params["max_iter"]
+        if batch == "auto":
+            batch = BATCH_SIZE << sum(longest >= rows for rows in LARGE_TABLES)
+        if epochs == "auto":
+            steps = -(-longest // batch)
+            most = EPOCHS_SMALL if n_rows <= SMALL_TABLE else EPOCHS
+            enough = min(max(ROWS_SEEN // longest, EPOCHS_LEAST), most)
+            epochs = max(-(-STEPS_LEAST // steps), enough)
+        return replace(self, batch_size=int(batch), max_iter=int(epochs))
+
+
+def resolve(params: Mapping[str, Any], *, n_rows: int, loss: Any, by_modality: bool) -> Recipe:
+    """Resolve the parameters of an estimator.
+
+    Parameters
+    ----------
+    params : mapping
+        Parameters of the estimator.
+    n_rows : int
+        Rows of the table.
+    loss : promissing.networks.losses.Loss
+        The loss.
+    by_modality : bool
+        Whether augmentation removes modalities instead of features.
+
+    Returns
+    -------
+    Recipe
+        All values but batch size and epochs; see `Recipe.with_rows`.
+    """
+    members, stopping, alpha = params["n_members"], params["early_stopping"], params["alpha"]
+    if members == "auto":
+        members = MEMBERS_SMALL if n_rows <= SMALL_TABLE else MEMBERS
+    if alpha == "auto":
+        alpha = WEIGHT_DECAY if params["solver"] == "adamw" else L2_PENALTY
+    fine = params.get("n_fine_bins", 0)
+    if fine == "auto" and not params.get("gate_rate"):
+        fine = 0  # Without gates, nothing holds the fine bins back.
+    return Recipe(
+        n_members=int(members),
+        alpha=float(alpha),
+        early_stopping=n_rows >= ROWS_FOR_VALIDATION if stopping == "auto" else bool(stopping),
+        augment=_augment(params["augment"], loss, by_modality),
+        linear_skip=bool(params.get("linear_skip") and params["n_bins"] and loss.linear_skip),
+        n_fine_bins=fine,
+        resample=bool(params.get("resample", False)),
+    )
+
+
+def _augment(asked: bool | float | str, loss: Any, by_modality: bool) -> float:
+    """Return the share of rows that lose any feature, or any modality, during training."""
     if isinstance(asked, bool | np.bool_):
         return AUGMENT_IF_TRUE if asked else 0.0
-    if asked == "auto":
-        return AUGMENT_SQUARED if squared else AUGMENT
-    return float(asked)
+    if asked != "auto":
+        return float(asked)
+    if by_modality:
+        return AUGMENT_MODALITIES
+    return AUGMENT_SQUARED if loss.outlier_sensitive else AUGMENT
 
 
-def augment_others(asked: bool | float | str, gaps: NDArray[Any]) -> NDArray[Any] | None:
-    """How readily the other rows lose each feature, given the shares of gaps in them.
+def augment_others(asked: bool | float | str, gaps: NDArray[Any]) -> tuple[float, ...] | None:
+    """Return how readily the other rows lose each feature, given the share of gaps in each.
 
-    A table with many gaps is given more where they are: the network then never sees the same row
-    twice, and what it learns of one feature does not lean on another that may be missing. Where
-    gaps are few, or all in a feature or two, they may well tell something, which those by chance
-    would drown: no feature counts for more than a quarter. One of which the share is NaN has
-    nothing to lose.
+    A table with many gaps gets more of them where they are. Where gaps are few, or all in one or
+    two features, they may be informative, and random gaps would hide this: no feature counts for
+    more than a quarter. Features whose share is NaN have no values to lose.
     """
     if asked != "auto" or np.isnan(gaps).all():
         return None
     spread = np.nanmean(np.minimum(gaps, MANY_GAPS))
-    share = OTHERS * np.clip((spread - FEW_GAPS) / (MANY_GAPS - FEW_GAPS), 0.0, 1.0)
-    return np.where(gaps > 0, share, 0.0) if share > 0 else None
+    share = LOSE_OTHERS * np.clip((spread - FEW_GAPS) / (MANY_GAPS - FEW_GAPS), 0.0, 1.0)
+    return tuple(np.where(gaps > 0, share, 0.0).tolist()) if share > 0 else None
 
 
-def compensation_rates(asked: float, gaps: NDArray[Any]) -> NDArray[np.float64]:
-    """How many times as fast the compensation of each feature learns, given its share of gaps.
+def learning_rate_multipliers(params: Mapping[str, Any], gaps: NDArray[Any]) -> dict[str, Any]:
+    """Return the learning-rate multipliers by the name of an array of parameters.
 
-    What a gap tells is a 0/1 column, and a rare one is seldom met: as if it were standardised, the
-    weights learn in proportion to 1 / its deviation. A feature without gaps, or without values, has
-    nothing to tell.
+    Parameters
+    ----------
+    params : mapping
+        Parameters of the estimator.
+    gaps : ndarray (F,)
+        The share of gaps in each feature.
+
+    Returns
+    -------
+    dict of ndarray
+        Multipliers other than 1.
     """
-    deviation = np.sqrt(np.nan_to_num(gaps * (1 - gaps)))
-    told = deviation > 0
-    return np.where(told & (asked > 0), asked / np.maximum(deviation, RAREST), 1.0)
+    found: dict[str, Any] = {}
+    rate = params.get("compensation_rate", 0.0)
+    if rate and COMPENSATIONS[params["compensation"]].per_feature:
+        # A missing indicator is a 0/1 column. As if it were standardised, its weight learns in
+        # proportion to 1 / its standard deviation: rare gaps learn as fast as frequent ones.
+        deviation = np.sqrt(np.nan_to_num(gaps * (1 - gaps)))
+        rates = np.where(deviation > 0, rate / np.maximum(deviation, RAREST_GAP), 1.0)
+        if (rates != 1).any():
+            found["compensation_weight"] = rates[:, None]
+    if params.get("gate_rate") and params["solver"] == "sgd":
+        # The network multiplies gates by their rate, and so their gradients. Adam divides this out
+        # again; without this, SGD would change gates by the square of the rate.
+        found["gate"] = np.array(1 / params["gate_rate"])
+    return found

@@ -1,17 +1,17 @@
-"""A network of modalities: each has a representation and a decision of its own, then all are fused.
+"""A network of modalities: each has a representation and a decision, and all are fused.
 
     x, by modality  ->  representation  ->  decision          (one of each per modality)
     all representations and decisions   ->  fusion layer  ->  final decision
 
-Middle fusion joins representations, late fusion decisions; this does both, as in the paper's
-clinical study. The layers of all modalities are computed together, as one product with a kernel
-that is zero outside the blocks of the modalities: a dozen small products take as long to run as
-the one, and four times as long to compile.
+Middle fusion joins representations and late fusion joins decisions. This network does both, as in
+the paper's clinical study. The layers of all modalities are computed together, as one product with
+a kernel that is zero outside the blocks of the modalities: a dozen small products take as long to
+run, and four times as long to compile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -20,25 +20,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from promissing import _formula
-from promissing.networks.base import Params
-from promissing.networks.losses import LOSSES, row_loss
-from promissing.networks.mlp import ACTIVATIONS
+from promissing.networks.activations import ACTIVATIONS
+from promissing.networks.base import Params, Uniform
+from promissing.networks.losses import Loss
 
 __all__ = ["INPUT_DROPOUTS", "Fusion"]
 
-Uniform = Callable[[tuple[int, ...]], Any]
-
 INPUT_DROPOUTS = ("unknown", "zero")
+# Missing values are counted by modality, without compensation too: see `_Layout`.
+BY_MODALITY = _formula.FeatureCompensation()
 
 
 class _Layout(NamedTuple):
-    """What `_core` asks of a layout, for neurons that each see one modality and no other.
+    """The layout of `_formula` for neurons that each see one modality.
 
-    The formula of neuron s holds within its modality: its rho is the missing share of that one.
-    This is `_core`'s formula per feature, its features being the modalities, each to the degree
-    that it is missing, or with the compensation per feature those of all modalities. A feature
-    holds a share of the bias of the neurons that see it, and none of the others: `feature_shares`
-    is (features, neurons).
+    The formula of a neuron holds within its modality: its rho is the missing share of the modality.
+    This is the formula per feature. Its features are the modalities, each to the degree that it is
+    missing, or with the compensation per feature those of all modalities. A feature has a share of
+    the bias of the neurons that see it, and none of the others: `feature_shares` is (features,
+    neurons).
     """
 
     n_columns: int
@@ -48,7 +48,7 @@ class _Layout(NamedTuple):
 
 
 class _Blocks(NamedTuple):
-    """Which weights there are: 0/1 matrices, and the layout of the first layer."""
+    """Which weights exist, as 0/1 matrices, and the layout of the first layer."""
 
     layout: _Layout
     sees: Any  # (p, S): columns by neurons
@@ -63,27 +63,31 @@ class Fusion:
     Parameters
     ----------
     n_columns, n_outputs : int
-        p and k: the numbers of columns, and of outputs of every decision.
-    loss_name : {"softmax", "log", "squared"}
-        See `promissing.networks.losses`.
+        Numbers of columns, and of outputs of every decision, p and k.
+    loss : Loss
+        A loss of `promissing.networks.losses`.
     modalities : tuple of p int
         The modality of each column, numbered from 0; -1 if it is not used.
     units : tuple of M int
         The size of each modality's representation.
     fusion_units : int, default=5
-    activation : {"identity", "logistic", "tanh", "relu", "gelu", "silu"}, default="relu"
+        Size of the fusion layer.
+    activation : str, default="relu"
+        A name of `promissing.networks.activations.ACTIVATIONS`.
     compensation : {"none", "shared", "feature"}, default="none"
+        What a neuron adds for missing values of its modality.
     groups : tuple of p int, optional
         The feature each column belongs to; the columns of a feature are of one modality.
     input_dropout : {"unknown", "zero"}, default="unknown"
-        What dropout makes of an input: unknown, as NaN is, or an observed zero, the others being
-        enlarged as usual; what is missing stays missing.
+        What dropout makes of an input: missing, or an observed zero, with the other inputs enlarged
+        as usual. Missing values stay missing.
 
     Examples
     --------
     >>> import numpy as np
     >>> from promissing.networks.fusion import Fusion
-    >>> net = Fusion(3, 2, "softmax", modalities=(0, 0, 1), units=(4, 2))
+    >>> from promissing.networks.losses import CrossEntropy
+    >>> net = Fusion(3, 2, CrossEntropy(), modalities=(0, 0, 1), units=(4, 2))
     >>> params = net.init(np.random.default_rng(0))
     >>> x = np.array([[0.5, np.nan, 1.0]])
     >>> net.forward(params, x, xp=np).shape, net.decisions(params, x, xp=np).shape
@@ -92,7 +96,7 @@ class Fusion:
 
     n_columns: int
     n_outputs: int
-    loss_name: str
+    loss: Loss
     modalities: tuple[int, ...]
     units: tuple[int, ...]
     fusion_units: int = 5
@@ -102,10 +106,9 @@ class Fusion:
     input_dropout: str = "unknown"
 
     def __post_init__(self) -> None:
-        _formula.check_compensation(self.compensation)
+        _formula.get_compensation(self.compensation)
         for name, allowed in (
             ("activation", tuple(ACTIVATIONS)),
-            ("loss_name", LOSSES),
             ("input_dropout", INPUT_DROPOUTS),
         ):
             if getattr(self, name) not in allowed:
@@ -137,7 +140,7 @@ class Fusion:
 
     @property
     def n_features(self) -> int:
-        """The number of features."""
+        """Number of features."""
         return len(set(self._owners))
 
     @cached_property
@@ -146,7 +149,7 @@ class Fusion:
 
     @cached_property
     def _single(self) -> _Blocks:
-        # JAX with double precision switched on would follow a float64 and leave float32.
+        # With double precision enabled, JAX would convert float32 to the float64 of the blocks.
         return self._blocks(np.float32)
 
     def _blocks(self, dtype: Any) -> _Blocks:
@@ -160,7 +163,7 @@ class Fusion:
         features = np.bincount(of_feature[of_feature >= 0], minlength=n_modalities)
         columns = np.bincount(owner)  # By feature.
         membership: Any = None
-        if self.compensation == "feature":
+        if _formula.COMPENSATIONS[self.compensation].per_feature:
             compensates = of_feature[:, None] == of_neuron
             shares = compensates / features[of_neuron]
             if self._grouped:
@@ -179,8 +182,21 @@ class Fusion:
             decides=(of_neuron[:, None] == of_output).astype(dtype),
         )
 
+    def columns_in_use(self) -> np.ndarray:
+        """Return which encoded columns the network reads: those of a modality."""
+        return np.array(self.modalities) >= 0
+
+    def start_at(self, params: dict[str, np.ndarray], outputs: np.ndarray) -> None:
+        """Change new parameters in place so that all decisions start at about these outputs."""
+        params["final_bias"][:] = outputs
+        params["decision_bias"][:] = np.tile(outputs, len(self.units))
+
+    def neutralizers(self, params: Params) -> np.ndarray:
+        """Return the values (neurons, p) that have the same effect as a missing value."""
+        return np.asarray(_formula.neutralizers(*self.first_layer(params), xp=np))
+
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the parameters by name."""
+        """Return the shapes of the parameters by name."""
         neurons, decided = sum(self.units), len(self.units) * self.n_outputs
         shapes: dict[str, tuple[int, ...]] = {}
         for name, fan_in, fan_out in (
@@ -190,14 +206,14 @@ class Fusion:
             ("final", self.fusion_units, self.n_outputs),
         ):
             shapes |= {f"{name}_kernel": (fan_in, fan_out), f"{name}_bias": (fan_out,)}
-        if self.compensation == "shared":
-            shapes["compensation_weight"] = (neurons,)
-        elif self.compensation == "feature":
-            shapes["compensation_weight"] = (self.n_features, neurons)
+        compensation = _formula.COMPENSATIONS[self.compensation]
+        shape = compensation.weight_shape(self.n_features, neurons)
+        if shape is not None:
+            shapes["compensation_weight"] = shape
         return shapes
 
     def init(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draw the parameters as scikit-learn does, each modality as a network of its own."""
+        """Draw new parameters as scikit-learn does, each modality as a network of its own."""
         factor = 2.0 if self.activation == "logistic" else 6.0
         masks = {"representation": self._double.sees, "decision": self._double.decides}
         params: dict[str, np.ndarray] = {}
@@ -214,8 +230,10 @@ class Fusion:
             params[name] = drawn * mask if part == "kernel" else drawn
         return params
 
-    def first_layer(self, params: Params, *, dtype: Any = np.float64) -> tuple[Any, Any, Any, Any]:
-        """The kernel, bias, compensation and layout `_core` takes."""
+    def first_layer(
+        self, params: Params, *, dtype: Any = np.float64
+    ) -> tuple[Any, Any, Any, Any, _formula.Compensation]:
+        """Return kernel, bias, compensation weight, layout and compensation of the first layer."""
         blocks = self._single if dtype == np.float32 else self._double
         weight = params.get("compensation_weight")
         return (
@@ -223,13 +241,13 @@ class Fusion:
             params["representation_bias"],
             blocks.compensates * (0 if weight is None else weight),
             blocks.layout,
+            BY_MODALITY,
         )
 
     def prune(self, x: Any, *, xp: Any) -> Any:
-        """What the first layer makes of x (n, p) before its weights come in."""
+        """Return what the first layer makes of x (n, p) before its weights are applied."""
         blocks = self._single if x.dtype == np.float32 else self._double
-        # Without compensation too, it is by modality that the missing are counted.
-        return _formula.prune(x, blocks.layout, xp=xp, per_feature=True)
+        return _formula.prune(x, blocks.layout, BY_MODALITY, xp=xp)
 
     def forward(
         self,
@@ -241,11 +259,11 @@ class Fusion:
         uniform: Uniform | None = None,
         pruned: Any = None,
     ) -> Any:
-        """The outputs (n, k) of the final decision for x (n, p), NaN where missing."""
+        """Return the outputs (n, k) of the final decision for x (n, p), NaN where missing."""
         return self._outputs(params, x, xp=xp, dropout=dropout, uniform=uniform, pruned=pruned)[0]
 
     def decisions(self, params: Params, x: Any, *, xp: Any, pruned: Any = None) -> Any:
-        """The outputs (n, M, k) of the decisions of the modalities."""
+        """Return the outputs (n, M, k) of the decisions of the modalities."""
         return self._outputs(params, x, xp=xp, pruned=pruned)[1]
 
     def _outputs(
@@ -269,7 +287,7 @@ class Fusion:
         kernel = params["decision_kernel"] * blocks.decides
         flat = xp.matmul(h * next(drops, 1.0), kernel) + params["decision_bias"]
         decisions = flat.reshape(len(x), len(self.units), self.n_outputs)
-        joined = xp.concatenate([h, self._decided(decisions, xp).reshape(flat.shape)], axis=-1)
+        joined = xp.concatenate([h, self.loss.fused(decisions, xp=xp).reshape(flat.shape)], axis=-1)
         h = act(
             xp.matmul(joined * next(drops, 1.0), params["fusion_kernel"]) + params["fusion_bias"],
             xp,
@@ -279,7 +297,7 @@ class Fusion:
         ], decisions
 
     def _drops(self, x: Any, dropout: Any, uniform: Uniform, xp: Any) -> tuple[Any, Iterator[Any]]:
-        """The input after dropout, and what the inputs of the other layers are multiplied with."""
+        """Return the input after dropout, and factors for the inputs of the other layers."""
         unknown = self.input_dropout == "unknown"
         neurons, decided = sum(self.units), len(self.units) * self.n_outputs
         sizes = [self.n_features if unknown else self.n_columns]
@@ -293,21 +311,13 @@ class Fusion:
             x = xp.where(first[:, np.array(self.groups)], np.nan, x)
         else:
             x = xp.where(first, np.nan, x)
-        # A row of which nothing is known has nothing to drop: it is always the same, and would
-        # learn to be right on average over what is dropped, not when nothing is.
+        # There is no dropout for an empty row; see `MLP.forward`.
         blank = xp.all(xp.isnan(x) | (np.array(self.modalities) < 0), axis=-1, keepdims=True)
         rate = xp.where(blank, 0.0, dropout)
         kept = xp.where(draws[:, ends[0] :] < rate, 0.0, 1.0 / (1.0 - rate))
         return x, (kept[:, a - ends[0] : b - ends[0]] for a, b in pairwise(ends))
 
-    def _decided(self, outputs: Any, xp: Any) -> Any:
-        """Decisions as the fusion layer sees them: probabilities, or values."""
-        if self.loss_name == "softmax":
-            e = xp.exp(outputs - xp.max(outputs, axis=-1, keepdims=True))
-            return e / xp.sum(e, axis=-1, keepdims=True)
-        return ACTIVATIONS["logistic"](outputs, xp) if self.loss_name == "log" else outputs
-
-    def loss(
+    def row_loss(
         self,
         params: Params,
         x: Any,
@@ -317,14 +327,14 @@ class Fusion:
         dropout: Any = None,
         uniform: Uniform | None = None,
     ) -> Any:
-        """The loss (n,) of every row, given targets y (n, k).
+        """Return the loss (n,) of every row, given encoded targets y (n, m).
 
-        In training it is the sum over all decisions, those of the modalities and the final one. In
-        validation, where nothing is drawn, it is the final one's, which is what predicts.
+        In training it is the sum over all decisions. In validation, where nothing is drawn, it is
+        the loss of the final decision, which predicts.
         """
         final, decisions = self._outputs(params, x, xp=xp, dropout=dropout, uniform=uniform)
-        total = row_loss(self.loss_name, final, y, xp=xp)
+        total = self.loss.row_loss(final, y, xp=xp)
         if uniform is None:
             return total
-        each = row_loss(self.loss_name, decisions, y[:, None, :], xp=xp)
+        each = self.loss.row_loss(decisions, y[:, None, :], xp=xp)
         return total + xp.sum(each, axis=-1)

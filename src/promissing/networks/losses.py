@@ -1,35 +1,772 @@
-"""What a network minimises, row by row, as a function of its outputs."""
+"""Loss functions: what a network minimises, and how targets become predictions.
+
+A loss is one object with two kinds of members:
+
+- static ones, which the compiled training program uses: `row_loss`, `fused` and `n_outputs`;
+- fitted ones, such as the class labels or the mean and scale of a target: they encode targets,
+  decode outputs and compute the prior.
+
+Equality and hash only look at the static part, so that models with the same loss share a compiled
+program. A new loss is one class in this file: derive it from `Loss`, or from `NumberLoss` for
+numbers, define its methods, and add it to `REGRESSION_LOSSES`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Self
 
-__all__ = ["LOSSES", "row_loss"]
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
-LOSSES = ("log", "softmax", "squared")
+from promissing.encoding.columns import moments
+from promissing.networks.activations import logistic
+
+__all__ = [
+    "REGRESSION_LOSSES",
+    "ClassLoss",
+    "CrossEntropy",
+    "Gaussian",
+    "LogLoss",
+    "Loss",
+    "NumberLoss",
+    "Pinball",
+    "Poisson",
+    "SquaredError",
+]
+
+Array = NDArray[Any]
+Float = NDArray[np.float64]
+# A target that varies by less than this part of its size is constant up to rounding.
+ROUNDING = 64 * np.finfo(float).eps
 
 
-def row_loss(name: str, outputs: Any, y: Any, *, xp: Any) -> Any:
-    """The loss (n,) of outputs (n, k) against y.
+@dataclass(frozen=True)
+class Loss:
+    """Base class of all losses.
 
-    ========= ======================================== ==================================
-    name      y                                        loss
-    ========= ======================================== ==================================
-    "log"     0 or 1, (n, k): binary and multi-label   cross-entropy, summed over labels
-    "softmax" the number of the class, (n, 1)          cross-entropy
-    "squared" (n, k)                                   half the squared error, summed
-    ========= ======================================== ==================================
+    Attributes
+    ----------
+    name : str
+        Name of the loss in `promissing.NanMLPRegressor` and in model files.
+    outlier_sensitive : bool
+        Whether a few large errors dominate the sum of the losses. The default recipe then removes
+        fewer values during training.
+    linear_skip : bool
+        Whether a linear skip connection may carry part of the prediction. It needs outputs that
+        are the standardised target.
     """
-    if name == "log":
+
+    name: ClassVar[str]
+    outlier_sensitive: ClassVar[bool] = False
+    linear_skip: ClassVar[bool] = False
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of network outputs."""
+        raise NotImplementedError
+
+    def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
+        """Compute the loss of each row.
+
+        Parameters
+        ----------
+        outputs : array (..., k)
+            Outputs of the network.
+        y : array (..., m)
+            Targets, as `encode` returns them.
+        xp : module
+            Array namespace: NumPy or jax.numpy.
+
+        Returns
+        -------
+        array (...)
+            The losses.
+        """
+        raise NotImplementedError
+
+    def fused(self, outputs: Any, *, xp: Any) -> Any:
+        """Return the outputs in the form in which a fusion layer receives them.
+
+        Parameters
+        ----------
+        outputs : array (..., k)
+            Outputs of the decision of a modality.
+        xp : module
+            Array namespace.
+
+        Returns
+        -------
+        array (..., k)
+            Probabilities for classes, the outputs themselves for numbers.
+        """
+        return outputs
+
+    def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
+        """Encode targets for `row_loss`.
+
+        Parameters
+        ----------
+        y : ndarray (n,) or (n, t)
+            Targets.
+        name : str, default="y"
+            Name of the argument in errors.
+
+        Returns
+        -------
+        ndarray of float32 (n, m)
+            The encoded targets.
+        """
+        raise NotImplementedError
+
+    def resumed(self, y: Array, weight: Array) -> Self:
+        """Return the loss with which training continues on further rows.
+
+        Parameters
+        ----------
+        y : ndarray
+            Targets of the further rows.
+        weight : ndarray (n,)
+            Their weights.
+
+        Returns
+        -------
+        Loss
+            This loss, or one that is adapted to targets that were constant so far.
+        """
+        return self
+
+    def row_weights(self, y: Array, weight: Array) -> Array:
+        """Return the weight of each row, including the weight of its class.
+
+        Parameters
+        ----------
+        y : ndarray
+            Targets.
+        weight : ndarray (n,)
+            Sample weights.
+
+        Returns
+        -------
+        ndarray (n,)
+            The weights.
+        """
+        return weight
+
+    def prior(self, y: Array, weight: Array) -> Float:
+        """Compute the prediction for a row without known values.
+
+        Parameters
+        ----------
+        y : ndarray
+            Targets.
+        weight : ndarray (n,)
+            Weights.
+
+        Returns
+        -------
+        ndarray
+            Class shares, means or quantiles of the targets.
+        """
+        raise NotImplementedError
+
+    def prior_outputs(self, prior: Array) -> Float:
+        """Return the network outputs that correspond to a prior.
+
+        Parameters
+        ----------
+        prior : ndarray
+            As `prior` returns it.
+
+        Returns
+        -------
+        ndarray (k,)
+            The outputs.
+        """
+        raise NotImplementedError
+
+    def prior_targets(self, prior: Array) -> tuple[Float, Float]:
+        """Return targets for rows without known values.
+
+        Parameters
+        ----------
+        prior : ndarray
+            As `prior` returns it.
+
+        Returns
+        -------
+        targets : ndarray (r, m)
+            Targets, as `encode` returns them. The outputs with the lowest loss are the prior.
+        shares : ndarray (r,)
+            The share of each target.
+        """
+        return self.prior_outputs(prior)[None], np.ones(1)
+
+    def decode(self, outputs: Array) -> Float:
+        """Return the predictions of ensemble members.
+
+        Parameters
+        ----------
+        outputs : ndarray (..., n, k)
+            Outputs of the networks.
+
+        Returns
+        -------
+        ndarray (..., n) or (..., n, t)
+            Probabilities of classes, or predicted numbers.
+        """
+        raise NotImplementedError
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what a model file stores.
+
+        Returns
+        -------
+        description : dict
+            Values for JSON.
+        arrays : dict of ndarray
+            Arrays by name.
+        """
+        raise NotImplementedError
+
+
+# ------------------------------------------------------------------------------------- classes
+
+
+@dataclass(frozen=True)
+class ClassLoss(Loss):
+    """Base class of the losses for classes.
+
+    Parameters
+    ----------
+    labels : ndarray (K,)
+        The sorted class labels, or the numbers of the labels if a row may have several.
+    class_weights : ndarray (K,), optional
+        Factors of the weights of the rows of each class.
+    """
+
+    labels: Array = field(default_factory=lambda: np.arange(2), compare=False)
+    class_weights: Array | None = field(default=None, compare=False)
+    multilabel: ClassVar[bool] = False
+
+    def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
+        """Return the number of the class of each row, (n, 1)."""
+        if y.ndim == 2:
+            raise ValueError(
+                f"`{name}` has {y.shape[1]} labels per row, but the model was fitted on one."
+            )
+        unknown = sorted(set(np.unique(y).tolist()) - set(self.labels.tolist()), key=str)
+        if unknown:
+            raise ValueError(
+                f"`{name}` has the classes {unknown}, which are not among the classes "
+                f"{self.labels.tolist()} the model knows."
+            )
+        return np.searchsorted(self.labels, y).astype(np.float32)[:, None]
+
+    def row_weights(self, y: Array, weight: Array) -> Array:
+        """Return the weights of the rows times those of their classes."""
+        if self.class_weights is None:
+            return weight
+        return np.asarray(weight * self.class_weights[np.searchsorted(self.labels, y)])
+
+    def prior(self, y: Array, weight: Array) -> Float:
+        """Return the weighted share of every class."""
+        hit = y > 0 if self.multilabel else y[:, None] == self.labels
+        return np.asarray(np.average(hit, axis=0, weights=weight))
+
+    def decide(self, proba: Array) -> Array:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        proba : ndarray (n, K)
+            Probabilities.
+
+        Returns
+        -------
+        ndarray (n,) or (n, K)
+            The classes; for several labels, 1 where a label is more probable than not.
+        """
+        return np.asarray(self.labels[proba.argmax(axis=-1)])
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what a model file stores."""
+        arrays = {} if self.class_weights is None else {"class_weights": self.class_weights}
+        dtype = "object" if self.labels.dtype == object else self.labels.dtype.str
+        return {"dtype": dtype, "labels": self.labels.tolist()}, arrays
+
+
+@dataclass(frozen=True)
+class LogLoss(ClassLoss):
+    """Binary cross-entropy: one output for two classes."""
+
+    name: ClassVar[str] = "log"
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of network outputs."""
+        return 1
+
+    def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
+        """Compute the cross-entropy, summed over labels."""
         # log(1 + exp(z)), written so that it never overflows.
         softplus = xp.maximum(outputs, 0.0) + xp.log1p(xp.exp(-xp.abs(outputs)))
         return xp.sum(softplus - y * outputs, axis=-1)
-    if name == "softmax":
+
+    def fused(self, outputs: Any, *, xp: Any) -> Any:
+        """Return the probabilities."""
+        return logistic(outputs, xp)
+
+    def prior_outputs(self, prior: Array) -> Float:
+        """Return the log-odds of the prior."""
+        share = np.clip(prior, 1e-6, 1 - 1e-6)
+        odds = np.log(share / (1 - share))
+        return np.asarray(odds if self.multilabel else odds[1:])
+
+    def prior_targets(self, prior: Array) -> tuple[Float, Float]:
+        """Return the prior itself: a target may be a probability."""
+        return np.asarray(prior if self.multilabel else prior[1:])[None], np.ones(1)
+
+    def decode(self, outputs: Array) -> Float:
+        """Return the probabilities of both classes."""
+        p = logistic(outputs, np)
+        return np.asarray(p if self.multilabel else np.concatenate([1 - p, p], axis=-1))
+
+
+@dataclass(frozen=True)
+class MultiLabelLogLoss(LogLoss):
+    """Binary cross-entropy, summed over labels of which a row may have any number."""
+
+    name: ClassVar[str] = "multilabel"
+    multilabel: ClassVar[bool] = True
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of network outputs."""
+        return len(self.labels)
+
+    def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
+        """Return 0 or 1 for each label, (n, K)."""
+        if y.ndim != 2 or y.shape[1] != len(self.labels):
+            raise ValueError(
+                f"`{name}` must have one column for each of the {len(self.labels)} labels the "
+                f"model knows. Received: shape {y.shape}."
+            )
+        return np.asarray(y, np.float32)
+
+    def decide(self, proba: Array) -> Array:
+        """Return 1 where a label is more probable than not."""
+        return (proba > 0.5).astype(int)
+
+
+@dataclass(frozen=True)
+class CrossEntropy(ClassLoss):
+    """Cross-entropy with one output per class."""
+
+    name: ClassVar[str] = "softmax"
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of network outputs."""
+        return len(self.labels)
+
+    def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
+        """Compute the cross-entropy."""
         top = xp.max(outputs, axis=-1, keepdims=True)
         total = xp.log(xp.sum(xp.exp(outputs - top), axis=-1)) + top[..., 0]
-        # Comparing with every class is dearer than indexing, but its gradient needs no scatter.
+        # Comparing with every class is slower than indexing, but its gradient needs no scatter.
         chosen = xp.arange(outputs.shape[-1]) == y
         return total - xp.sum(xp.where(chosen, outputs, 0.0), axis=-1)
-    if name == "squared":
+
+    def fused(self, outputs: Any, *, xp: Any) -> Any:
+        """Return the probabilities."""
+        e = xp.exp(outputs - xp.max(outputs, axis=-1, keepdims=True))
+        return e / xp.sum(e, axis=-1, keepdims=True)
+
+    def prior_outputs(self, prior: Array) -> Float:
+        """Return the logarithms of the prior."""
+        return np.asarray(np.log(np.clip(prior, 1e-6, 1 - 1e-6)))
+
+    def prior_targets(self, prior: Array) -> tuple[Float, Float]:
+        """Return every class, with its share."""
+        return np.arange(len(prior), dtype=np.float64)[:, None], np.asarray(prior)
+
+    def decode(self, outputs: Array) -> Float:
+        """Return the probabilities of the classes."""
+        return np.asarray(self.fused(outputs, xp=np))
+
+
+# ------------------------------------------------------------------------------------- numbers
+
+
+@dataclass(frozen=True)
+class NumberLoss(Loss):
+    """Base class of the losses for numbers.
+
+    The network predicts standardised targets: ``(y - mean) / scale``. The scale of a constant
+    target is 0, and its prediction is the mean for any output.
+
+    Parameters
+    ----------
+    mean, scale : ndarray (t,)
+        Mean and scale of every target.
+    flat : bool, default=True
+        Whether y has one dimension.
+    """
+
+    mean: Float = field(default_factory=lambda: np.zeros(1), compare=False)
+    scale: Float = field(default_factory=lambda: np.ones(1), compare=False)
+    flat: bool = field(default=True, compare=False)
+    outputs_per_target: ClassVar[int] = 1
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of network outputs."""
+        return len(self.mean) * self.outputs_per_target
+
+    def fitted(self, y: Float, weight: Array) -> Self:
+        """Return a loss with the mean and the standard deviation of every target.
+
+        Parameters
+        ----------
+        y : ndarray (n,) or (n, t)
+            Targets.
+        weight : ndarray (n,)
+            Weights.
+
+        Returns
+        -------
+        NumberLoss
+            The fitted loss.
+        """
+        columns = y.reshape(len(y), -1)
+        mean, scale = np.array([moments(column, weight) for column in columns.T]).T
+        with np.errstate(over="ignore"):
+            constant = np.ptp(columns, axis=0) <= ROUNDING * np.abs(columns).max(axis=0)
+        return replace(self, mean=mean, scale=np.where(constant, 0.0, scale), flat=y.ndim == 1)
+
+    def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
+        """Return the standardised targets, (n, t)."""
+        if (y.ndim == 1) != self.flat or (y.ndim == 2 and y.shape[1] != len(self.mean)):
+            wanted = "(n,)" if self.flat else f"(n, {len(self.mean)})"
+            raise ValueError(f"`{name}` must have the shape {wanted}. Received: {y.shape}.")
+        return self.standardise(y.reshape(len(y), -1)).astype(np.float32)
+
+    def standardise(self, y: Array) -> Float:
+        """Subtract the mean and divide by the scale; return 0 where the scale is 0.
+
+        Parameters
+        ----------
+        y : ndarray (..., t)
+            Targets.
+
+        Returns
+        -------
+        ndarray (..., t)
+            Standardised targets.
+        """
+        varies = self.scale > 0
+        return np.asarray(np.where(varies, (y - self.mean) / np.where(varies, self.scale, 1.0), 0))
+
+    def resumed(self, y: Array, weight: Array) -> Self:
+        """Return the loss, with a scale for targets that are no longer constant."""
+        if self.scale.all():
+            return self
+        scale = self.fitted(y, weight).scale
+        return replace(self, scale=np.where(self.scale > 0, self.scale, scale))
+
+    def prior(self, y: Array, weight: Array) -> Float:
+        """Return the weighted mean of every target."""
+        return np.asarray(np.average(y.reshape(len(y), -1), axis=0, weights=weight))
+
+    def prior_outputs(self, prior: Array) -> Float:
+        """Return the standardised prior."""
+        return self.standardise(prior)
+
+    def decode(self, outputs: Array) -> Float:
+        """Return the predictions in the units of y."""
+        return self._shaped(outputs * self.scale + self.mean)
+
+    def std(self, outputs: Array) -> Float:
+        """Return the predictive standard deviation of an ensemble.
+
+        Parameters
+        ----------
+        outputs : ndarray (members, n, k)
+            Outputs of the members.
+
+        Returns
+        -------
+        ndarray (n,) or (n, t)
+            Standard deviations, in the units of y.
+        """
+        raise ValueError(
+            f"The loss {self.name!r} provides no standard deviation. Fit the model with "
+            "`loss='gaussian'`."
+        )
+
+    def quantiles(self, outputs: Array, levels: Sequence[float] | None) -> Float:
+        """Return predictive quantiles of an ensemble.
+
+        Parameters
+        ----------
+        outputs : ndarray (members, n, k)
+            Outputs of the members.
+        levels : sequence of float or None
+            Levels between 0 and 1. By default those of the loss.
+
+        Returns
+        -------
+        ndarray (n, q) or (n, t, q)
+            Quantiles, in the units of y.
+        """
+        raise ValueError(
+            f"The loss {self.name!r} provides no quantiles. Fit the model with `loss='quantile'` "
+            "or `loss='gaussian'`."
+        )
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what a model file stores."""
+        return {"flat": self.flat}, {"mean": self.mean, "scale": self.scale}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that were chosen by the user.
+
+        Returns
+        -------
+        dict
+            Arguments of the constructor.
+        """
+        return {}
+
+    def _split(self, outputs: Any) -> Any:
+        """Outputs (..., t, outputs per target)."""
+        return outputs.reshape(*outputs.shape[:-1], -1, self.outputs_per_target)
+
+    def _shaped(self, values: Array) -> Float:
+        """Values (..., n) if y has one dimension, else (..., n, t)."""
+        return np.asarray(values[..., 0] if self.flat else values)
+
+
+@dataclass(frozen=True)
+class SquaredError(NumberLoss):
+    """Half of the squared error, summed over targets. The network predicts the mean."""
+
+    name: ClassVar[str] = "squared_error"
+    outlier_sensitive: ClassVar[bool] = True
+    linear_skip: ClassVar[bool] = True
+
+    def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
+        """Compute half of the squared error."""
         return 0.5 * xp.sum((outputs - y) ** 2, axis=-1)
-    raise ValueError(f"`loss` must be one of {LOSSES}. Received: loss={name!r}")
+
+
+@dataclass(frozen=True)
+class Poisson(NumberLoss):
+    """Poisson deviance with a logarithmic link, for counts and rates.
+
+    The network predicts the logarithm of the ratio to the mean.
+    """
+
+    name: ClassVar[str] = "poisson"
+    LARGEST: ClassVar[float] = 20.0  # The loss continues as a line: exp would overflow.
+
+    def fitted(self, y: Float, weight: Array) -> Self:
+        """Return a loss whose scale is the mean of every target."""
+        if (y < 0).any():
+            raise ValueError(
+                f"`loss='poisson'` needs targets of at least 0. `y` holds {y.min():g}."
+            )
+        mean = np.average(y.reshape(len(y), -1), axis=0, weights=weight)
+        if not (mean > 0).all():
+            raise ValueError("`loss='poisson'` needs targets above 0. All values of `y` are 0.")
+        return replace(self, mean=np.zeros_like(mean), scale=mean, flat=y.ndim == 1)
+
+    def resumed(self, y: Array, weight: Array) -> Self:
+        """Return the same loss, if the targets suit it."""
+        self.fitted(y, weight) if (y < 0).any() else None
+        return self
+
+    def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
+        """Compute the negative log-likelihood without its constant."""
+        top = np.float32(self.LARGEST)
+        rate = xp.exp(xp.minimum(outputs, top)) * (1 + xp.maximum(outputs - top, 0))
+        return xp.sum(rate - y * outputs, axis=-1)
+
+    def prior_outputs(self, prior: Array) -> Float:
+        """Return the logarithm of the ratio to the mean."""
+        return np.asarray(np.log(np.maximum(prior / self.scale, 1e-9)))
+
+    def prior_targets(self, prior: Array) -> tuple[Float, Float]:
+        """Return the prior, relative to the mean."""
+        return (prior / self.scale)[None], np.ones(1)
+
+    def decode(self, outputs: Array) -> Float:
+        """Return the predicted rates."""
+        return self._shaped(np.exp(np.minimum(outputs, 300.0)) * self.scale)
+
+
+@dataclass(frozen=True)
+class Gaussian(NumberLoss):
+    """Gaussian negative log-likelihood: the network predicts a mean and a standard deviation.
+
+    An ensemble is a mixture: its variance is the mean variance of the members plus the variance of
+    their means.
+    """
+
+    name: ClassVar[str] = "gaussian"
+    outputs_per_target: ClassVar[int] = 2
+    LIMIT: ClassVar[float] = 7.0  # Of the logarithm of the standard deviation, in units of y's.
+
+    def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
+        """Compute the negative log-likelihood without its constant."""
+        outputs = self._split(outputs)
+        log_std = xp.clip(outputs[..., 1], -self.LIMIT, self.LIMIT)
+        error = (y - outputs[..., 0]) * xp.exp(-log_std)
+        return xp.sum(log_std + 0.5 * error**2, axis=-1)
+
+    def prior(self, y: Array, weight: Array) -> Float:
+        """Return the mean and the standard deviation of every target, (2 t,)."""
+        columns = y.reshape(len(y), -1)
+        return np.concatenate([moments(column, weight) for column in columns.T])
+
+    def prior_outputs(self, prior: Array) -> Float:
+        """Return the standardised mean, and the logarithm of the standardised deviation."""
+        mean, std = prior.reshape(-1, 2).T
+        ratio = std / np.where(self.scale > 0, self.scale, 1.0)
+        return np.stack([self.standardise(mean), np.log(np.maximum(ratio, 1e-3))], axis=1).ravel()
+
+    def prior_targets(self, prior: Array) -> tuple[Float, Float]:
+        """Return the values one standard deviation below and above the mean, each with half."""
+        mean, std = prior.reshape(-1, 2).T
+        return self.standardise(np.stack([mean - std, mean + std])), np.full(2, 0.5)
+
+    def decode(self, outputs: Array) -> Float:
+        """Return the predicted means."""
+        return self._shaped(self._split(outputs)[..., 0] * self.scale + self.mean)
+
+    def std(self, outputs: Array) -> Float:
+        """Return the standard deviation of the mixture of all members."""
+        return self._shaped(np.sqrt(self._moments(outputs)[1]))
+
+    def quantiles(self, outputs: Array, levels: Sequence[float] | None) -> Float:
+        """Return the quantiles of a normal distribution with the moments of the mixture."""
+        mean, variance = self._moments(outputs)
+        found = mean[..., None] + np.sqrt(variance)[..., None] * ndtri(
+            np.asarray((0.05, 0.5, 0.95) if levels is None else levels, float)
+        )
+        return np.asarray(found[..., 0, :] if self.flat else found)
+
+    def _moments(self, outputs: Array) -> tuple[Float, Float]:
+        parts = self._split(outputs)
+        means = parts[..., 0] * self.scale + self.mean
+        stds = np.exp(np.clip(parts[..., 1], -self.LIMIT, self.LIMIT)) * self.scale
+        return means.mean(axis=0), (stds**2).mean(axis=0) + means.var(axis=0)
+
+
+@dataclass(frozen=True)
+class Pinball(NumberLoss):
+    """Pinball loss: the network predicts quantiles.
+
+    `predict` returns the median, interpolated if it is not among the levels. Quantiles of one row
+    are sorted, so that they never cross.
+
+    Parameters
+    ----------
+    levels : sequence of float, default=(0.05, 0.25, 0.5, 0.75, 0.95)
+        Increasing levels between 0 and 1.
+
+    Examples
+    --------
+    >>> from promissing.networks.losses import Pinball
+    >>> Pinball(levels=(0.1, 0.5, 0.9)).n_outputs
+    3
+    """
+
+    levels: tuple[float, ...] = field(default=(0.05, 0.25, 0.5, 0.75, 0.95), kw_only=True)
+    name: ClassVar[str] = "quantile"
+
+    def __post_init__(self) -> None:
+        levels = tuple(float(level) for level in self.levels)
+        ordered = all(a < b for a, b in pairwise(levels))
+        if not levels or not ordered or not 0 < levels[0] <= levels[-1] < 1:
+            raise ValueError(
+                "`levels` must be increasing numbers between 0 and 1. "
+                f"Received: levels={self.levels!r}"
+            )
+        object.__setattr__(self, "levels", levels)
+
+    @property
+    def outputs_per_target(self) -> int:  # type: ignore[override]
+        """Number of quantiles."""
+        return len(self.levels)
+
+    def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
+        """Compute the pinball loss, summed over levels and targets."""
+        error = y[..., None] - self._split(outputs)
+        levels = np.asarray(self.levels, np.float32)
+        return xp.sum(xp.maximum(levels * error, (levels - 1) * error), axis=(-2, -1))
+
+    def prior(self, y: Array, weight: Array) -> Float:
+        """Return the weighted quantiles of every target, (t q,)."""
+        found = []
+        for column in y.reshape(len(y), -1).T:
+            order = np.argsort(column, kind="stable")
+            middle = np.cumsum(weight[order]) - weight[order] / 2
+            found.append(np.interp(self.levels, middle / weight.sum(), column[order]))
+        return np.concatenate(found)
+
+    def prior_outputs(self, prior: Array) -> Float:
+        """Return the standardised quantiles."""
+        return self.standardise(self._split(prior).T).T.ravel()
+
+    def prior_targets(self, prior: Array) -> tuple[Float, Float]:
+        """Return values between the quantiles, with the probabilities of these intervals."""
+        quantiles = self.prior_outputs(prior).reshape(-1, len(self.levels))
+        ends = np.concatenate([quantiles[:, :1] - 0.5, quantiles, quantiles[:, -1:] + 0.5], axis=1)
+        return (ends[:, :-1] + ends[:, 1:]).T / 2, np.diff([0.0, *self.levels, 1.0])
+
+    def decode(self, outputs: Array) -> Float:
+        """Return the predicted medians."""
+        return self._shaped(self._interpolated(self._members(outputs), [0.5])[..., 0])
+
+    def quantiles(self, outputs: Array, levels: Sequence[float] | None) -> Float:
+        """Return the quantiles, averaged over the members and interpolated between levels."""
+        found = self._members(outputs).mean(axis=0)
+        if levels is not None:
+            if not self.levels[0] <= min(levels) <= max(levels) <= self.levels[-1]:
+                raise ValueError(
+                    f"The model predicts quantiles from {self.levels[0]} to {self.levels[-1]}. "
+                    f"Received: quantiles={list(levels)!r}. Fit it with these levels: "
+                    "`loss=Pinball(levels=...)`."
+                )
+            found = self._interpolated(found, levels)
+        return np.asarray(found[..., 0, :] if self.flat else found)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the levels."""
+        return {"levels": list(self.levels)}
+
+    def _members(self, outputs: Array) -> Array:
+        values = self._split(outputs) * self.scale[:, None] + self.mean[:, None]
+        return np.sort(values, axis=-1)
+
+    def _interpolated(self, values: Array, levels: Sequence[float]) -> Array:
+        """Values at `levels`, by linear interpolation between those at the levels of the loss."""
+        place = np.interp(levels, self.levels, np.arange(len(self.levels)))
+        low = np.floor(place).astype(int)
+        high = np.minimum(low + 1, len(self.levels) - 1)
+        return np.asarray(values[..., low] + (place - low) * (values[..., high] - values[..., low]))
+
+
+# The losses for numbers by the name that `NanMLPRegressor(loss=...)` takes.
+REGRESSION_LOSSES: Mapping[str, type[NumberLoss]] = {
+    loss.name: loss for loss in (SquaredError, Poisson, Gaussian, Pinball)
+}
+# The losses for classes by the name in a model file.
+CLASS_LOSSES: Mapping[str, type[ClassLoss]] = {
+    loss.name: loss for loss in (LogLoss, CrossEntropy, MultiLabelLogLoss)
+}

@@ -1,8 +1,7 @@
-"""A multi-layer perceptron whose first layer prunes what is missing."""
+"""A multi-layer perceptron whose first layer prunes missing values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -11,36 +10,16 @@ from typing import Any
 import numpy as np
 
 from promissing import _formula
-from promissing.networks.base import Params
-from promissing.networks.losses import LOSSES, row_loss
+from promissing.networks.activations import ACTIVATIONS
+from promissing.networks.base import Params, Uniform
+from promissing.networks.losses import Loss
 
-__all__ = ["ACTIVATIONS", "FIXED", "MLP"]
+__all__ = ["FIXED", "MLP"]
 
-Uniform = Callable[[tuple[int, ...]], Any]
-
-FIXED = ("straight_kernel", "straight_compensation_weight")  # These are not trained.
-AJAR = 0.1  # Where the gates of fine columns start.
-SURE = 7.0  # How sure, in logits, a new network may be: 1 in 1,000.
-
-
-def _logistic(h: Any, xp: Any) -> Any:
-    return 0.5 * xp.tanh(0.5 * h) + 0.5  # 1 / (1 + exp(-h)) overflows.
-
-
-def _gelu(h: Any, xp: Any) -> Any:
-    return 0.5 * h * (1.0 + xp.tanh(0.7978845608028654 * (h + 0.044715 * h * h * h)))
-
-
-ACTIVATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "identity": lambda h, xp: h,
-    "logistic": _logistic,
-    "tanh": lambda h, xp: xp.tanh(h),
-    # JAX halves the gradient of `maximum` at a tie where scikit-learn and all others take 0, and
-    # empty rows start at one. `where` says the same and is 10 times slower in NumPy.
-    "relu": lambda h, xp: h * (h > 0),
-    "gelu": _gelu,
-    "silu": lambda h, xp: h * _logistic(h, xp),
-}
+# Parameters of the linear skip connection. They are not trained.
+FIXED = ("skip_kernel", "skip_compensation_weight")
+FINE_GATE_START = 0.1  # The gates of fine bins start nearly closed.
+LARGEST_START = 7.0  # Largest initial output, in logits: a probability of 0.999.
 
 
 @dataclass(frozen=True)
@@ -50,30 +29,32 @@ class MLP:
     Parameters
     ----------
     n_columns, n_outputs : int
-        p and k.
-    loss_name : {"log", "softmax", "squared"}
-        See `promissing.networks.losses`.
+        Numbers of columns and outputs, p and k.
+    loss : Loss
+        A loss of `promissing.networks.losses`.
     hidden : tuple of int, default=(100,)
-        The sizes of the hidden layers; none makes a linear model.
-    activation : {"identity", "logistic", "tanh", "relu", "gelu", "silu"}, default="relu"
+        Sizes of the hidden layers; none makes a linear model.
+    activation : str, default="relu"
+        A name of `promissing.networks.activations.ACTIVATIONS`.
     compensation : {"none", "shared", "feature"}, default="none"
+        What a neuron adds for missing values.
     groups, shares : tuple, optional
-        See `promissing._formula.Layout`. The columns of a feature go missing together.
+        See `promissing._formula.Layout`. The columns of a feature are missing together.
     gate_rate : float, default=0
-        If positive, the weights of every feature are multiplied with its gate: one number, which
-        starts at 1 and learns so many times as fast as a weight.
+        If positive, the weights of every feature are multiplied by its gate, a number that starts
+        at 1 and learns this many times as fast as a weight.
     fine : tuple of p bool, optional
-        Columns that have a second gate of their feature instead, which starts at a tenth: they are
-        there for what is too fine for the others, and matter once they have proved themselves.
-    straight : bool, default=False
-        Whether a linear layer of the same kind, without a bias, leads straight from the columns to
-        the outputs and adds to them. It is not trained with the rest: see `straighten`.
+        Columns with a second gate of their feature, which starts at 0.1.
+    linear_skip : bool, default=False
+        Whether a linear layer of the same kind, without a bias, connects the columns with the
+        outputs. It is not trained with the rest; see `skip_params`.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from promissing.networks.losses import LogLoss
     >>> from promissing.networks.mlp import MLP
-    >>> net = MLP(3, 1, "log", hidden=(4,))
+    >>> net = MLP(3, 1, LogLoss(), hidden=(4,))
     >>> params = net.init(np.random.default_rng(0))
     >>> net.forward(params, np.array([[0.5, np.nan, 1.0]]), xp=np).shape
     (1, 1)
@@ -81,7 +62,7 @@ class MLP:
 
     n_columns: int
     n_outputs: int
-    loss_name: str
+    loss: Loss
     hidden: tuple[int, ...] = (100,)
     activation: str = "relu"
     compensation: str = "none"
@@ -89,29 +70,32 @@ class MLP:
     shares: tuple[float, ...] | None = None
     gate_rate: float = 0.0
     fine: tuple[bool, ...] | None = None
-    straight: bool = False
+    linear_skip: bool = False
 
     def __post_init__(self) -> None:
-        _formula.check_compensation(self.compensation)
-        for name, allowed in (("activation", tuple(ACTIVATIONS)), ("loss_name", LOSSES)):
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"`{name}` must be one of {allowed}. Received: {getattr(self, name)!r}"
-                )
+        _formula.get_compensation(self.compensation)
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(
+                f"`activation` must be one of {tuple(ACTIVATIONS)}. Received: {self.activation!r}"
+            )
         if self.fine is not None and len(self.fine) != self.n_columns:
             raise ValueError(
                 f"`fine` must have one entry for each of the {self.n_columns} columns. "
                 f"Received: {len(self.fine)} entries."
             )
 
+    @property
+    def _compensation(self) -> _formula.Compensation:
+        return _formula.COMPENSATIONS[self.compensation]
+
     @cached_property
     def layout(self) -> _formula.Layout:
-        """How the columns make up features, in NumPy arrays."""
+        """The features, in NumPy arrays."""
         return self._layout(np.float64)
 
     @cached_property
     def _single_layout(self) -> _formula.Layout:
-        # JAX with double precision switched on would follow a float64 and leave float32.
+        # With double precision enabled, JAX would convert float32 to the float64 of the layout.
         return self._layout(np.float32)
 
     def _layout(self, dtype: Any) -> _formula.Layout:
@@ -120,61 +104,64 @@ class MLP:
 
     @cached_property
     def _first_columns(self) -> np.ndarray:
-        """The first column of every feature (F,), which is missing where the feature is."""
+        """The first column of every feature (F,), which is missing if the feature is."""
         owner = range(self.n_columns) if self.groups is None else self.groups
         return np.unique(owner, return_index=True)[1].astype(np.uint32)
 
     def _absent(self, x: Any, *, xp: Any) -> Any:
-        """Which features of x (n, p) are missing (n, F)."""
+        """Return which features of x (n, p) are missing, (n, F)."""
         return xp.isnan(x if self.groups is None else x[..., self._first_columns])
 
     @property
     def n_extras(self) -> int:
-        """How many columns `prune` adds."""
-        return self.layout.n_features if self.compensation == "feature" else 1
+        """Number of columns that `prune` adds."""
+        return self._compensation.n_extra(self.layout.n_features)
+
+    def columns_in_use(self) -> np.ndarray:
+        """Return which encoded columns the network reads: all of them."""
+        return np.ones(self.n_columns, bool)
 
     @cached_property
     def _gates(self) -> tuple[np.ndarray, np.ndarray]:
-        """The gate of each column (p,), and where each gate starts."""
+        """The gate of each column (p,), and the initial value of each gate."""
         n = self.layout.n_features
         gate_of = np.array(range(self.n_columns) if self.groups is None else self.groups)
         start = np.ones(n)
         if self.fine is not None and any(self.fine):
-            gate_of, start = gate_of + n * np.array(self.fine), np.repeat([1.0, AJAR], n)
-        return gate_of.astype(np.uint32), start  # Signed, JAX with double precision refuses it.
+            gate_of = gate_of + n * np.array(self.fine)
+            start = np.repeat([1.0, FINE_GATE_START], n)
+        return gate_of.astype(np.uint32), start  # JAX with double precision refuses signed ones.
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the parameters by name."""
+        """Return the shapes of the parameters by name."""
         sizes = (self.n_columns, *self.hidden, self.n_outputs)
         shapes: dict[str, tuple[int, ...]] = {}
         for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
             shapes |= {f"kernel_{i}": (fan_in, fan_out), f"bias_{i}": (fan_out,)}
-        if self.compensation == "shared":
-            shapes["compensation_weight"] = (sizes[1],)
-        elif self.compensation == "feature":
-            shapes["compensation_weight"] = (self.layout.n_features, sizes[1])
+        shape = self._compensation.weight_shape(self.layout.n_features, sizes[1])
+        if shape is not None:
+            shapes["compensation_weight"] = shape
         if self.gate_rate:
             shapes["gate"] = (len(self._gates[1]),)
-        if self.straight:
-            shapes["straight_kernel"] = (self.n_columns, self.n_outputs)
-            if "compensation_weight" in shapes:
-                lead = shapes["compensation_weight"][:-1]
-                shapes["straight_compensation_weight"] = (*lead, self.n_outputs)
+        if self.linear_skip:
+            shapes["skip_kernel"] = (self.n_columns, self.n_outputs)
+            if shape is not None:
+                shapes["skip_compensation_weight"] = (*shape[:-1], self.n_outputs)
         return shapes
 
-    def straighten(self, weights: np.ndarray) -> dict[str, np.ndarray]:
-        """The parameters of the straight path, given weights (q, k) for what `prune` gives."""
+    def skip_params(self, weights: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the parameters of the skip connection, given weights (q, k) after `prune`."""
         kernel, extra = np.split(weights.astype(np.float32), [self.n_columns])
-        fixed = {"straight_kernel": kernel}
-        if self.compensation != "none":
-            per_feature = self.compensation == "feature"
-            fixed["straight_compensation_weight"] = extra if per_feature else extra[0]
+        fixed = {"skip_kernel": kernel}
+        weight = self._compensation.weight_of(extra)
+        if weight is not None:
+            fixed["skip_compensation_weight"] = weight
         return fixed
 
     def init(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draw the parameters as scikit-learn does, with a compensation that starts at 0.
+        """Draw new parameters as scikit-learn does; compensations start at 0.
 
-        Those of the straight path are not drawn: see `straighten`.
+        The parameters of the skip connection are not drawn.
         """
         params = {}
         factor = 2.0 if self.activation == "logistic" else 6.0
@@ -191,35 +178,37 @@ class MLP:
         return params
 
     def start_at(self, params: dict[str, np.ndarray], outputs: np.ndarray) -> None:
-        """Let new parameters give about these outputs, from the first step on."""
-        if self.straight:  # Which gives them already.
+        """Change new parameters in place so that the first outputs are about these."""
+        if self.linear_skip:  # The skip connection gives them already.
             outputs = np.zeros_like(outputs)
-        params[f"bias_{len(self.hidden)}"][:] = np.clip(outputs, -SURE, SURE)
+        params[f"bias_{len(self.hidden)}"][:] = np.clip(outputs, -LARGEST_START, LARGEST_START)
 
-    def first_layer(self, params: Params, *, dtype: Any = np.float64) -> tuple[Any, Any, Any, Any]:
-        """The kernel, bias, compensation and layout `_core` takes."""
+    def first_layer(
+        self, params: Params, *, dtype: Any = np.float64
+    ) -> tuple[Any, Any, Any, Any, _formula.Compensation]:
+        """Return kernel, bias, compensation weight, layout and compensation of the first layer."""
         kernel = params["kernel_0"]
         if self.gate_rate:
             gate_of, start = self._gates
-            # In the type of the weights: JAX with double precision would leave float32.
+            # In the dtype of the weights, also if JAX has double precision enabled.
             gates = start.astype(kernel.dtype) + self.gate_rate * params["gate"]
             kernel = kernel * gates[gate_of][:, None]
         layout = self._single_layout if dtype == np.float32 else self.layout
-        return kernel, params["bias_0"], params.get("compensation_weight"), layout
+        weight = params.get("compensation_weight")
+        return kernel, params["bias_0"], weight, layout, self._compensation
 
     def neutralizers(self, params: Params) -> np.ndarray:
-        """U of the first layer (s, p), the values that stand for a gap."""
-        kernel, bias, compensation, _ = self.first_layer(params)
+        """Return the values (neurons, p) that have the same effect as a missing value."""
+        kernel, bias, weight, _, compensation = self.first_layer(params)
         layout = _formula.Layout(self.n_columns, self.groups, self.shares)
-        layout = layout.arrays(np, per_feature=self.compensation == "feature")
-        return np.asarray(_formula.neutralizers(kernel, bias, compensation, layout, xp=np))
+        layout = layout.arrays(np, per_feature=compensation.per_feature)
+        return np.asarray(_formula.neutralizers(kernel, bias, weight, layout, compensation, xp=np))
 
     def prune(self, x: Any, *, xp: Any) -> Any:
-        """What the first layer makes of x (n, p) before its weights come in."""
+        """Return what the first layer makes of x (n, p) before its weights are applied."""
         layout = self._single_layout if x.dtype == np.float32 else self.layout
-        if self.compensation != "feature":
-            return _formula.prune(x, layout, xp=xp)
-        return _formula.prune(x, layout, xp=xp, per_feature=True, absent=self._absent(x, xp=xp))
+        absent = self._absent(x, xp=xp) if self._compensation.per_feature else None
+        return _formula.prune(x, layout, self._compensation, xp=xp, absent=absent)
 
     def forward(
         self,
@@ -231,42 +220,28 @@ class MLP:
         uniform: Uniform | None = None,
         pruned: Any = None,
     ) -> Any:
-        """The outputs (n, k) for x (n, p), NaN where missing: logits, or the predicted values."""
+        """Return the outputs (n, k) for x (n, p), NaN where missing."""
         pruned = self.prune(x, xp=xp) if pruned is None else pruned
         h = _formula.neurons(pruned, *self.first_layer(params, dtype=x.dtype), xp=xp)
         if dropout is not None:
-            # A row of which nothing is known has nothing to drop: it is always the same, and would
-            # learn to be right on average over what is dropped, not when nothing is.
+            # There is no dropout for an empty row: it would learn to predict the prior on average
+            # over dropped units, and not when no unit is dropped.
             blank = xp.all(self._absent(x, xp=xp), axis=-1, keepdims=True)
             dropout = xp.where(blank, 0.0, dropout)
-        outputs = self._after_first(params, h, xp=xp, dropout=dropout, uniform=uniform)
-        return outputs + self._along(params, pruned, xp=xp) if self.straight else outputs
-
-    def _along(self, params: Params, pruned: Any, *, xp: Any) -> Any:
-        """What the straight path gives (n, k), given what `prune` gives."""
-        layout = self._single_layout if pruned.dtype == np.float32 else self.layout
-        compensation = params.get("straight_compensation_weight")
-        kernel = params["straight_kernel"]
-        return _formula.neurons(pruned, kernel, None, compensation, layout, xp=xp)
-
-    def _after_first(
-        self,
-        params: Params,
-        h: Any,
-        *,
-        xp: Any,
-        dropout: Any = None,
-        uniform: Uniform | None = None,
-    ) -> Any:
-        """The outputs (n, k), given what the first layer makes of the rows (n, h)."""
         for i in range(1, len(self.hidden) + 1):
             h = ACTIVATIONS[self.activation](h, xp)
             if dropout is not None and uniform is not None:
                 h = xp.where(uniform(h.shape) < dropout, 0.0, h / (1.0 - dropout))
             h = xp.matmul(h, params[f"kernel_{i}"]) + params[f"bias_{i}"]
-        return h
+        return h + self.skip(params, pruned, xp=xp) if self.linear_skip else h
 
-    def loss(
+    def skip(self, params: Params, pruned: Any, *, xp: Any) -> Any:
+        """Return the output (n, k) of the skip connection, given the result of `prune`."""
+        layout = self._single_layout if pruned.dtype == np.float32 else self.layout
+        weight, kernel = params.get("skip_compensation_weight"), params["skip_kernel"]
+        return _formula.neurons(pruned, kernel, None, weight, layout, self._compensation, xp=xp)
+
+    def row_loss(
         self,
         params: Params,
         x: Any,
@@ -276,6 +251,6 @@ class MLP:
         dropout: Any = None,
         uniform: Uniform | None = None,
     ) -> Any:
-        """The loss (n,) of every row, given targets y (n, k)."""
+        """Return the loss (n,) of every row, given encoded targets y (n, m)."""
         outputs = self.forward(params, x, xp=xp, dropout=dropout, uniform=uniform)
-        return row_loss(self.loss_name, outputs, y, xp=xp)
+        return self.loss.row_loss(outputs, y, xp=xp)

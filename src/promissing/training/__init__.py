@@ -1,7 +1,4 @@
-"""The engine: trains many replicas of a network at once with JAX."""
+"""The engine: trains many replicas of a network at once with JAX.
 
-__all__ = ["LAWS", "RATES", "SOLVERS"]
-
-SOLVERS = ("sgd", "adam", "adamw")
-RATES = ("constant", "cosine")
-LAWS = ("number", "subset")
+Importing this package does not import JAX; `promissing.training.train` does.
+"""

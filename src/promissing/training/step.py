@@ -19,15 +19,16 @@ import optax
 from jax import lax
 
 from promissing.networks.base import Network
-from promissing.training.packing import Shapes, coefficients, pack, unpack
-from promissing.training.tools import Uniform, xp
+from promissing.training.augmentation import draw_lost
+from promissing.training.numerics import Uniform, xp
+from promissing.training.optimiser import Shapes, coefficients, make_optimiser, pack, unpack
 
-__all__ = ["Plan", "Replicas", "State", "Table", "make_solver", "next_width", "run_epoch"]
+__all__ = ["Plan", "Replicas", "State", "Table", "next_width", "run_epoch"]
 
 
-# How far the average of the parameters goes back: over one in RECENT of all steps so far, so that
-# the start is soon forgotten, and over no more than LONGEST. It is of every EACH-th step: those
-# between them are much like them, and it takes a tenth of a step.
+# The average of the parameters covers one in RECENT of all steps so far, so that the start is soon
+# forgotten, and at most LONGEST steps. It takes every EACH-th step: the steps between are similar,
+# and updating the average takes a tenth of a step.
 RECENT, LONGEST, EACH = 20, 2000, 4
 
 
@@ -37,25 +38,24 @@ class Plan(NamedTuple):
     solver: str
     momentum: bool
     nesterov: bool
-    clip: bool
     penalty: bool
     cosine: bool
     dropout: bool
     units: tuple[int, ...] | None
     shapes: Shapes
     width: int
-    law: tuple[str, bool] = ("number", True)  # See `_lose`.
-    rates: bool = False
+    law: str = "number"  # See `Augmentation`.
+    allow_empty: bool = True
+    multipliers: bool = False
 
 
 class Table(NamedTuple):
     """The data, once for all replicas; what has a leading axis R is each replica's own."""
 
     X: Any  # (n, p)
-    y: Any  # (n, k) or (R, n, k)
+    y: Any  # (n, m)
     weights: Any  # None, (n,) or (R, n)
-    mask: Any  # None or (R, n, p)
-    rates: Any = None  # How many times as fast the parameters learn, as `packing.pack` makes them.
+    multipliers: Any = None  # Learning-rate multipliers of the parameters, as `pack` returns them.
     fixed: Any = None  # Parameters that are not trained, by name.
 
 
@@ -125,23 +125,6 @@ def _ceil(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def make_solver(plan: Plan, hyper: dict[str, Any], rate: Any, rates: Any = None) -> Any:
-    """The solver of optax; all its numbers may be traced. `rates` are those of the table."""
-    parts = []
-    if plan.clip:
-        parts.append(optax.clip_by_global_norm(hyper["clip"]))
-    if plan.solver != "sgd":
-        parts.append(optax.scale_by_adam(hyper["beta_1"], hyper["beta_2"], hyper["epsilon"]))
-    elif plan.momentum:
-        parts.append(optax.trace(hyper["momentum"], nesterov=plan.nesterov))
-    if plan.rates:
-        parts.append(optax.stateless(lambda step, _: jax.tree.map(jnp.multiply, step, rates)))
-    if plan.solver == "adamw":
-        mask = coefficients(plan.shapes)
-        parts.append(optax.add_decayed_weights(hyper["weight_decay"], mask=mask))
-    return optax.chain(*parts, optax.scale_by_learning_rate(rate))
-
-
 def run_epoch(
     network: Network,
     plan: Plan,
@@ -171,7 +154,8 @@ def run_epoch(
         def train(i: Any, carry: Any) -> Any:
             return lift(partial(_train_step, network, plan, table, clock, i))(mine, carry)
 
-        lost = lift(partial(_lose, plan, jnp.int32(0), law=plan.law))(mine)
+        draw = partial(draw_lost, plan.units, plan.law, plan.allow_empty)
+        lost = lift(partial(draw, jnp.int32(0)))(mine)
         start = (old.params, old.opt, old.average, (zero, zero), lost)
         ended = lax.fori_loop(0, jnp.max(mine.steps), train, start)
         params, opt, average, sums, _ = ended
@@ -222,7 +206,7 @@ def _train_step(
     def mean_loss(params: Any) -> Any:
         dropout = mine.hyper["dropout"] if plan.dropout else None
         params = params | (table.fixed or {})
-        rows = network.loss(params, x, y, xp=xp, dropout=dropout, uniform=uniform)
+        rows = network.row_loss(params, x, y, xp=xp, dropout=dropout, uniform=uniform)
         return _mean(jnp.sum(weights * rows), total)
 
     # By the arrays: by the packed vectors, the gradient would be a sum of padded ones.
@@ -237,10 +221,10 @@ def _train_step(
     if plan.cosine:
         passed = (clock[0] + i.astype(jnp.float32) / mine.steps) / clock[1]
         rate = rate * 0.5 * (1 + jnp.cos(jnp.pi * passed))
-    solver = make_solver(plan, mine.hyper, rate, table.rates)
+    optimiser = make_optimiser(plan, mine.hyper, rate, table.multipliers)
 
     def update(gradient: Any, params: Any, opt: Any) -> Any:
-        updates, opt = solver.update(gradient, opt, params)
+        updates, opt = optimiser.update(gradient, opt, params)
         return optax.apply_updates(params, updates), opt
 
     # Adam moves on zero gradients too, and counts the step. `cond` and not `where`: as one program
@@ -250,7 +234,7 @@ def _train_step(
         average = lax.cond(i % EACH == 0, _averaged, lambda *old: old[0], average, params, total)
     # The gaps are drawn a step ahead: as part of the state they are computed once, and not again
     # wherever x is used.
-    lost = _lose(plan, i + 1, mine, law=plan.law)
+    lost = draw_lost(plan.units, plan.law, plan.allow_empty, i + 1, mine)
     return params, opt, average, (sums[0] + loss * total, sums[1] + total), lost
 
 
@@ -273,58 +257,18 @@ def _val_step(
 ) -> Any:
     x, y, weights = _batch(table, mine.number, mine.val_batches[i])
     params = unpack(params, plan.shapes) | (table.fixed or {})
-    rows = network.loss(params, x, y, xp=xp)
+    rows = network.row_loss(params, x, y, xp=xp)
     return sums[0] + jnp.sum(weights * rows), sums[1] + jnp.sum(weights)
 
 
 def _batch(table: Table, number: Any, rows: Any) -> tuple[Any, Any, Any]:
-    """One batch of one replica: x (B, p), y (B, k) and weights (B,)."""
-
-    def take(a: Any, own: bool) -> Any:
-        return (a.at[number, rows] if own else a.at[rows]).get(mode="clip")
-
-    x, y = take(table.X, own=False), take(table.y, own=table.y.ndim == 3)
-    if table.mask is not None:
-        x = jnp.where(take(table.mask, own=True), jnp.nan, x)
+    """Return one batch of one replica: x (B, p), y (B, m) and weights (B,)."""
+    x, y = (a.at[rows].get(mode="clip") for a in (table.X, table.y))
     weights: Any = np.float32(1)
     if table.weights is not None:
-        weights = take(table.weights, own=table.weights.ndim == 2)
+        own = table.weights.ndim == 2
+        weights = table.weights.at[(number, rows) if own else rows].get(mode="clip")
     return x, y, jnp.where(rows >= 0, weights, np.float32(0))
-
-
-def _lose(plan: Plan, i: Any, mine: Any, law: tuple[str, bool] = ("number", True)) -> Any:
-    """Which columns (B, p) the rows of step i lose, with the units they belong to.
-
-    Units are features, or modalities. A share of the rows draws what to lose. By "number", a row
-    loses each unit with a probability of its own, u ~ U(0, 1), so that all numbers from 0 to U are
-    equally likely, and all sets of one number; by "subset", with probability 1/2, so that all
-    subsets are. The second part of the law says whether all of them may go. If not, what is drawn
-    has the same law, given that not all go. The other rows may lose each unit with a share of its
-    own of such a probability u.
-    """
-    if plan.units is None:
-        return None
-    by, all_may_go = law
-    n, n_units, units = mine.batches.shape[-1], max(plan.units) + 1, np.array(plan.units, np.uint32)
-    uniform = Uniform(~mine.key, i)  # Other numbers than those of dropout.
-    chosen = uniform((n, 1)) < mine.hyper["augment"]
-    # The columns of a unit draw the same number. To draw one for each unit and hand it to them
-    # would take as long as a layer of the network.
-    draws = uniform((n, n_units), at=units)
-    u = uniform((n, 1)) if by == "number" else jnp.float32(0.5)
-    lost = draws < u
-    if not all_may_go:
-        if by == "number":
-            # One unit at random is not at stake: 0 to U - 1 of the others, equally often.
-            lost &= units != jnp.floor(uniform((n, 1)) * n_units)
-        else:
-            # The first unit to be kept: one half, a quarter, ..., given that there is one.
-            first = jnp.floor(-jnp.log2(1 - uniform((n, 1)) * (1 - 2.0**-n_units)))
-            first = jnp.minimum(first, n_units - 1)  # Rounding.
-            lost = (units < first) | (lost & (units > first))
-    if (others := mine.hyper.get("augment_others")) is None:
-        return chosen & lost
-    return jnp.where(chosen, lost, draws < others[units] * u)
 
 
 def _mean(total: Any, weight: Any) -> Any:
