@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag
 
-from promissing.inspection import Effects, Trajectories, information_loss, what_if
+from promissing.inspection._information_loss import Trajectories, information_loss
+from promissing.inspection._what_if import Effects, what_if
 
 __all__ = [
     "CounterfactualDisplay",
