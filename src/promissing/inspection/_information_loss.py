@@ -58,7 +58,7 @@ class Trajectories:
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from promissing.inspection import information_loss
     >>> X = np.arange(20.0).reshape(10, 2)
-    >>> model = DecisionTreeClassifier().fit(X, X[:, 0] > 6)
+    >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 6)
     >>> information_loss(model, X[:3], orders=4, random_state=0)
     Trajectories(4 orders, 3 rows, 2 groups)
     """
@@ -189,7 +189,7 @@ class Trajectories:
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> from promissing.inspection import information_loss
         >>> X = np.arange(10.0)[:, None]
-        >>> model = DecisionTreeClassifier().fit(X, X[:, 0] > 3)
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 3)
         >>> result = information_loss(model, [[2.0], [8.0]], orders=2, prior=0.5)
         >>> result.measures([False, True])[["prediction", "distance", "accuracy"]]
               prediction  distance  accuracy
@@ -247,23 +247,21 @@ class Trajectories:
         1      0    0     1     0         1.0
         """
         n_orders, n, n_steps = self.predictions.shape[:3]
+        lines = [range(n_orders), self.index, range(n_steps)]
+        index = pd.MultiIndex.from_product(lines, names=["order", "row", "step"])
+        frame = index.to_frame(index=False)
         names = np.array([None, *self.groups], dtype=object)
         lost = np.insert(self.orders + 1, 0, 0, axis=1)[:, None].repeat(n, axis=1)
-        columns: dict[Any, Any] = {
-            "order": np.repeat(np.arange(n_orders), n * n_steps),
-            "row": np.tile(np.repeat(self.index, n_steps), n_orders),
-            "step": np.tile(np.arange(n_steps), n_orders * n),
-            "lost": names[lost.ravel()],
-        }
-        if self.predictions.ndim == 3:
-            if self.explained is not None:
-                columns["class"] = self.explained
-            columns["prediction"] = self.predictions.ravel()
-        else:
-            count = self.predictions.shape[3]
-            labels = range(count) if self.classes is None else self.classes.tolist()
-            columns |= {label: self.predictions[..., k].ravel() for k, label in enumerate(labels)}
-        return pd.DataFrame(columns)
+        frame["lost"] = names[lost.ravel()]
+        if self.explained is not None:
+            frame["class"] = self.explained
+        labels: list[Any] = ["prediction"]
+        if self.predictions.ndim == 4 and self.classes is not None:
+            labels = self.classes.tolist()
+        elif self.predictions.ndim == 4:
+            labels = list(range(self.predictions.shape[3]))
+        frame[labels] = self.predictions.reshape(len(frame), -1)
+        return frame
 
 
 def information_loss(
@@ -310,10 +308,10 @@ def information_loss(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> from sklearn.tree import DecisionTreeClassifier
     >>> from promissing.inspection import information_loss
     >>> X = np.random.default_rng(0).normal(size=(300, 4))
-    >>> model = HistGradientBoostingClassifier(max_iter=20).fit(X, X[:, 0] + X[:, 1] > 0)
+    >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
     >>> result = information_loss(model, X[:5], orders=10, prior=0.5, random_state=0)
     >>> result.predictions.shape
     (10, 5, 5)

@@ -150,10 +150,10 @@ def shapley(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> from sklearn.tree import DecisionTreeRegressor
     >>> from promissing.inspection import shapley
     >>> X = np.random.default_rng(0).normal(size=(300, 3))
-    >>> model = HistGradientBoostingRegressor(max_iter=20).fit(X, X[:, 0] + X[:, 1])
+    >>> model = DecisionTreeRegressor(random_state=0).fit(X, X[:, 0] + X[:, 1])
     >>> result = shapley(model, X[:5])
     >>> bool(np.allclose(result.values.sum(axis=1), result.prediction - result.nothing))
     True

@@ -56,7 +56,7 @@ class SmallestChange:
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from promissing.inspection import smallest_change
     >>> X = np.arange(10.0)[:, None]
-    >>> model = DecisionTreeClassifier().fit(X, X[:, 0] > 3)
+    >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 3)
     >>> smallest_change(model, [[2.0], [8.0]])
     SmallestChange(2 rows, 1 changed)
     """
@@ -89,7 +89,7 @@ class SmallestChange:
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> from promissing.inspection import smallest_change
         >>> X = np.arange(10.0)[:, None]
-        >>> model = DecisionTreeClassifier().fit(X, X[:, 0] > 3)
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 3)
         >>> frame = smallest_change(model, [[2.0], [8.0]]).to_frame()
         >>> frame[["set", "exact", "decision", "decision_without"]]
             set  exact  decision  decision_without

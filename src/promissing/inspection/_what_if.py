@@ -63,7 +63,7 @@ class Effects:
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from promissing.inspection import what_if
     >>> X = np.arange(10.0)[:, None]
-    >>> model = DecisionTreeClassifier().fit(X, X[:, 0] > 3)
+    >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 3)
     >>> what_if(model, [[2.0], [8.0]])
     Effects(2 rows, 1 groups)
     """
@@ -91,7 +91,8 @@ class Effects:
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> from promissing.inspection import what_if
         >>> X = np.arange(10.0)[:, None]
-        >>> model = DecisionTreeClassifier().fit(X, np.where(X[:, 0] > 3, "ill", "well"))
+        >>> y = np.where(X[:, 0] > 3, "ill", "well")
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, y)
         >>> what_if(model, X).positive, what_if(model, X, positive="ill").positive
         ('well', 'ill')
         """
@@ -121,7 +122,7 @@ class Effects:
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> from promissing.inspection import what_if
         >>> X = np.arange(10.0)[:, None]
-        >>> model = DecisionTreeClassifier().fit(X, X[:, 0] > 3)
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 3)
         >>> what_if(model, [[2.0], [8.0]]).outcomes([True, True]).tolist()
         ['false negative', 'true positive']
         """
@@ -152,7 +153,7 @@ class Effects:
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> from promissing.inspection import what_if
         >>> X = np.arange(10.0)[:, None]
-        >>> model = DecisionTreeClassifier().fit(X, X[:, 0] > 3)
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 3)
         >>> what_if(model, [[2.0], [8.0]]).to_frame()
            row  group  known  class  prediction  effect   kind
         0    0      0   True   True         0.0     1.0  flips
@@ -210,10 +211,10 @@ def what_if(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> from sklearn.tree import DecisionTreeClassifier
     >>> from promissing.inspection import what_if
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> model = HistGradientBoostingClassifier(max_iter=20).fit(X, X[:, 0] > 0)
+    >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 0)
     >>> what_if(model, [[1.5, 0.3], [np.nan, 0.3]], {"dose": [0], "noise": [1]}).kinds
     array([['flips', 'none'],
            ['none', 'none']], dtype='<U8')
@@ -276,10 +277,10 @@ def importance(result: Effects | ShapleyValues) -> pd.DataFrame:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> from sklearn.tree import DecisionTreeRegressor
     >>> from promissing.inspection import importance, shapley
     >>> X = np.random.default_rng(0).normal(size=(300, 3))
-    >>> model = HistGradientBoostingRegressor(max_iter=20).fit(X, 2 * X[:, 2] + X[:, 1])
+    >>> model = DecisionTreeRegressor(random_state=0).fit(X, 2 * X[:, 2] + X[:, 1])
     >>> importance(shapley(model, X[:50])).index.tolist()
     [2, 1, 0]
     """
