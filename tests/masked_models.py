@@ -14,9 +14,9 @@ def numbers(n=6, p=4, seed=0, gaps=0.0):
 
 
 class Network:
-    """A tiny network with made-up weights: predicts from gaps, quickly, and counts the questions.
+    """A small network with random weights that predicts from missing values.
 
-    With one output it is a regressor, else a classifier.
+    With one output it is a regressor, else a classifier. `asked` holds the tables it predicted.
     """
 
     def __init__(self, p=4, n_outputs=2, seed=0, scale=2.0):
@@ -52,7 +52,7 @@ def columns_of(groups, names):
 
 
 class Sums:
-    """A sum of all features, and twice the product of the first two: Shapley values are known."""
+    """The sum of all features and twice the product of the first two, with known Shapley values."""
 
     def predict(self, X):
         x = np.nan_to_num(np.asarray(X, dtype=float))

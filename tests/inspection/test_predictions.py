@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pickle
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -401,12 +402,12 @@ def test_a_model_of_ours_warns_once_of_gaps_it_never_learnt():
     assert what_if(neighbours, x[:4]).effects.shape == (4, 4)
 
 
-def test_a_model_that_refuses_rows_is_explained_once_it_does_not():
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    model = classifier((4,), max_iter=2, min_known=0.6, augment=True).fit(X, X[:, 0] > 0)
+def test_a_model_that_refuses_rows_is_explained_once_it_does_not(ours):
+    frame, _ = patients()
+    model = deepcopy(ours).set_params(min_known=0.6)
     with pytest.raises(ValueError, match="Set `min_known=0` on it before"):
-        shapley(model, X[:3])
-    assert len(shapley(model.set_params(min_known=0), X[:3]).values) == 3
+        shapley(model, frame[:3])
+    assert len(shapley(model.set_params(min_known=0), frame[:3]).values) == 3
     with pytest.raises(TypeError, match="takes the result of `what_if` or `shapley`"):
         importance(model)
 

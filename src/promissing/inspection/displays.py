@@ -459,13 +459,14 @@ NanFusionRegressor
         >>> import matplotlib
         >>> matplotlib.use("agg")
         >>> import numpy as np
-        >>> from promissing import NanMLPRegressor
+        >>> from promissing import NanFusionRegressor
         >>> from promissing.inspection import NeutralizerDisplay
         >>> X = np.array([[0.0, np.nan], [1.0, 0.5], [np.nan, 2.0], [3.0, 1.0]])
-        >>> model = NanMLPRegressor((2,), n_members=1, n_bins=0, max_iter=1, random_state=0)
-        >>> display = NeutralizerDisplay.from_estimator(model.fit(X, [0.0, 1.0, 2.0, 3.0]))
+        >>> model = NanFusionRegressor({"blood": [0], "scan": [1]}, 2, max_iter=1, random_state=0)
+        >>> _ = model.fit(X, [0.0, 1.0, 2.0, 3.0])
+        >>> display = NeutralizerDisplay.from_estimator(model, modality="scan")
         >>> display.neutralizers.shape
-        (2, 2)
+        (2, 1)
         """
         neutralizers, kinds = estimator.neutralizers_, estimator.encoder_.kinds_
         if hasattr(estimator, "modalities_"):
