@@ -132,40 +132,34 @@ class MaskedPredictions:
     def target_columns(self, target: Any, positive: Any) -> NDArray[np.intp]:
         """Return the position (n,) of the output that is explained in every row."""
         n, n_outputs = self.outputs.shape
+        choices = list(range(n_outputs)) if self.classes is None else self.classes.tolist()
         if positive is not None:
-            self._check_positive(positive, target)
+            if self.classes is None or n_outputs != 2:
+                what = "predicts a number" if self.classes is None else "has more than two classes"
+                raise ValueError(
+                    f"`positive` names one of two classes, and {self._name} {what}. "
+                    f"Received: {positive!r}"
+                )
+            expect(positive in choices, "positive", f"one of the classes {choices}", positive)
+            if target is not None and target != positive:
+                raise ValueError(
+                    f"`target={target!r}` and `positive={positive!r}` name different classes. The "
+                    "probability of the positive class is explained: give one of them."
+                )
             target = positive
-        if self.decision is not None and target is None and n_outputs > 2:
+        elif target is None and self.decision is not None and n_outputs > 2:
             return np.asarray(self.decision)
-        if self.classes is None:
-            choices = list(range(n_outputs))
-            expected = f"the position of one of the {n_outputs} outputs of {self._name}"
-        else:
-            choices = self.classes.tolist()
-            expected = f"one of the classes {choices}"
-        if target is None and (self.classes is not None or n_outputs == 1):
+        elif target is None and (self.decision is not None or n_outputs == 1):
             target = choices[-1]
+        expected = f"one of the classes {choices}"
+        if self.classes is None:
+            expected = f"the position of one of the {n_outputs} outputs of {self._name}"
         expect(target in choices, "target", expected, target)
         return np.full(n, choices.index(target))
 
     def explained(self, columns: NDArray[np.intp]) -> NDArray[Any] | None:
         """Return the class of the explained output of every row; None for a regressor."""
         return None if self.classes is None else np.asarray(self.classes[columns])
-
-    def _check_positive(self, positive: Any, target: Any) -> None:
-        if self.classes is None or len(self.classes) != 2:
-            what = "predicts a number" if self.classes is None else "has more than two classes"
-            raise ValueError(
-                f"`positive` names one of two classes, and {self._name} {what}. "
-                f"Received: {positive!r}"
-            )
-        labels = self.classes.tolist()
-        expect(positive in labels, "positive", f"one of the classes {labels}", positive)
-        if target is not None and target != positive:
-            raise ValueError(
-                f"`target={target!r}` and `positive={positive!r}` name different classes. The "
-                "probability of the positive class is explained: give one of them."
-            )
 
 
 class MaskedTable:
