@@ -204,3 +204,14 @@ def test_a_modality_of_a_model_that_has_none():
     )
     with pytest.raises(ValueError, match="must be None for a model without any. Received: 'scan'"):
         NeutralizerDisplay.from_estimator(fitted, modality="scan")
+
+
+def test_results_draw_themselves(table, model):
+    X, _ = table
+    effects = what_if(model, X[:3])
+    assert [ax.get_title()[0] for ax in effects.plot(rows=[2]).axes_] == ["2"]
+    _, ax = plt.subplots()
+    lost = information_loss(model, X[:3], orders=2, random_state=0)
+    assert lost.plot(ax=ax).axes_ == [ax]
+    assert repr(effects) == "Effects(3 rows, 3 groups)"
+    assert repr(lost) == "Trajectories(2 orders, 3 rows, 3 groups)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -262,6 +262,37 @@ class Trajectories:
             labels = list(range(self.predictions.shape[3]))
         frame[labels] = self.predictions.reshape(len(frame), -1)
         return frame
+
+    def plot(self, *, ax: Any = None, rows: Sequence[int] | None = None) -> Any:
+        """Draw the trajectories of a single output, one line per row.
+
+        Parameters
+        ----------
+        ax : Axes or sequence of Axes, default=None
+            The axes to draw on. By default there is a new figure.
+        rows : sequence of int, default=None
+            The positions of the rows to draw; by default all.
+
+        Returns
+        -------
+        TrajectoryDisplay
+            The display.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from promissing.inspection import information_loss
+        >>> X = np.arange(10.0)[:, None]
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 3)
+        >>> information_loss(model, X[:3], orders=2).plot().axes_[0].get_ylabel()
+        'probability of True'
+        """
+        from promissing.inspection.displays import TrajectoryDisplay
+
+        return TrajectoryDisplay({"": self}).plot(ax=ax, rows=rows)
 
 
 def information_loss(

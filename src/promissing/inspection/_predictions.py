@@ -207,11 +207,15 @@ class MaskedTable:
     def without(self, rows: NDArray[np.intp], missing: Mask) -> Any:
         """Return the given rows (m,), each without the groups that are True in its mask (m, G)."""
         if isinstance(self._table, np.ndarray):
-            cells = np.pad(missing, ((0, 0), (0, 1)))[:, self._group_of]
-            return np.where(cells, self._table[-1], self._table[rows])
+            # `take` and `copyto` are several times faster than indexing and `where`.
+            never = np.zeros((len(rows), 1), bool)
+            cells = np.hstack([missing, never]).take(self._group_of, axis=1)
+            out = self._table.take(rows, axis=0)
+            np.copyto(out, self._table[-1], where=cells)
+            return out
         last = len(self._table) - 1
-        # One line of row positions per group; the last is for columns in no group.
-        places = np.vstack([np.where(np.ascontiguousarray(missing.T), last, rows), rows])
+        # The rows to take for each group; the last are those for columns in no group.
+        places = [np.where(lost, last, rows) for lost in np.ascontiguousarray(missing.T)] + [rows]
         columns = [
             column.gather(places[g]) if hasattr(column, "gather") else column.take(places[g])
             for column, g in zip(self._columns, self._group_of, strict=True)

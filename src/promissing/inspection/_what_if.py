@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -162,6 +163,37 @@ class Effects:
         prediction = np.repeat(self.prediction, len(self.groups))
         columns = {"prediction": prediction, "effect": self.effects}
         return long_frame(self, columns if self.kinds is None else columns | {"kind": self.kinds})
+
+    def plot(self, *, ax: Any = None, rows: Sequence[int] | None = None) -> Any:
+        """Draw the effects as bars, one panel per row.
+
+        Parameters
+        ----------
+        ax : Axes or sequence of Axes, default=None
+            One for each row. By default there is a new figure.
+        rows : sequence of int, default=None
+            The positions of the rows to draw; by default all.
+
+        Returns
+        -------
+        CounterfactualDisplay
+            The display.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from promissing.inspection import what_if
+        >>> X = np.arange(10.0)[:, None]
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 3)
+        >>> len(what_if(model, X[:3]).plot(rows=[0, 2]).axes_)
+        2
+        """
+        from promissing.inspection.displays import CounterfactualDisplay
+
+        return CounterfactualDisplay(self).plot(ax=ax, rows=rows)
 
 
 def what_if(
