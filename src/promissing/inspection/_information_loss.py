@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -362,21 +361,20 @@ def information_loss(
     drawn = rng.permuted(np.tile(np.arange(size), (orders, 1)), axis=1)
     missing = drawn.argsort(axis=1)[:, None, :] < np.arange(size + 1)[:, None]
     distinct, which = _distinct(missing.reshape(-1, size))
-    pending: deque[NDArray[np.intp]] = deque()  # Which prediction belongs to each order and step.
+    places: dict[int, NDArray[np.intp]] = {}  # Which mask of a row is each order and step.
 
     def masks() -> Iterator[tuple[int, Mask]]:
         for i, known in enumerate(table.known):
-            own, places = distinct, which
+            own, places[i] = distinct, which
             if not known.all():  # Groups that were missing before make masks equal.
                 own, merged = _distinct(distinct & known)
-                places = merged[which]
-            pending.append(places)
+                places[i] = merged[which]
             yield i, own
 
     shape = (orders, n, size + 1)
     paths = np.empty(shape if followed is not None else (*shape, n_outputs))
-    for i, out in enumerate(predictions.without(masks())):
-        path = out[pending.popleft()].reshape(orders, size + 1, n_outputs)
+    for i, _, out in predictions.without(masks()):
+        path = out[places.pop(i)].reshape(orders, size + 1, n_outputs)
         path[:, 0] = predictions.outputs[i]
         paths[:, i] = path if followed is None else path[..., followed]
     return Trajectories(

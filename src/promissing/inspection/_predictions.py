@@ -51,8 +51,8 @@ class MaskedPredictions:
         self.decision = None if self.classes is None else self.outputs.argmax(axis=1)
         self._probe()
 
-    def without(self, masks: Iterable[tuple[int, Mask]]) -> Iterator[Float]:
-        """Yield the outputs (s, K) for every pair of a row and its masks (s, G).
+    def without(self, masks: Iterable[tuple[int, Mask]]) -> Iterator[tuple[int, Mask, Float]]:
+        """Yield a row, its masks (s, G) and the outputs (s, K), for every pair of row and masks.
 
         A mask is True for the groups that are made missing. Pairs are collected into blocks, and
         the model predicts one block at a time.
@@ -68,7 +68,7 @@ class MaskedPredictions:
         if block:
             yield from self._predict_block(block)
 
-    def _predict_block(self, block: list[tuple[int, Mask]]) -> list[Float]:
+    def _predict_block(self, block: list[tuple[int, Mask]]) -> Iterator[tuple[int, Mask, Float]]:
         sizes = [len(missing) for _, missing in block]
         rows = np.repeat([row for row, _ in block], sizes)
         missing = np.concatenate([missing for _, missing in block])
@@ -77,7 +77,8 @@ class MaskedPredictions:
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
             parts.append(self._predict(self.table.without(rows[part], missing[part])))
-        return np.split(np.concatenate(parts), np.cumsum(sizes)[:-1])
+        outputs = np.split(np.concatenate(parts), np.cumsum(sizes)[:-1])
+        return ((row, masks, out) for (row, masks), out in zip(block, outputs, strict=True))
 
     def _predict(self, X: Any, *, complete: bool = False) -> Float:
         """Return the outputs (n, K) of the model: the only place that calls it."""

@@ -180,7 +180,7 @@ def shapley(
 
     values, errors = np.zeros(table.known.shape), np.zeros(table.known.shape)
     nothing = prediction.copy()
-    for i, out in enumerate(predictions.without(masks())):
+    for i, _, out in predictions.without(masks()):
         known, worth = table.known[i], out[:, columns[i]]
         if not known.any():
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
@@ -222,17 +221,10 @@ class _Search:
         The best set is the one with the smallest margin of the decided class over the next. With
         `only_flips`, a row does not move unless the decision stays changed.
         """
-        pending: deque[tuple[int, Mask]] = deque()
-
-        def masks() -> Iterator[tuple[int, Mask]]:
-            for i in np.flatnonzero(active).tolist():
-                for missing in candidates(i):
-                    pending.append((i, missing))
-                    yield i, missing
-
+        rows = np.flatnonzero(active).tolist()
+        masks = ((i, missing) for i in rows for missing in candidates(i))
         best: dict[int, tuple[tuple[bool, float], Mask, Array]] = {}
-        for out in self.predictions.without(masks()):
-            i, missing = pending.popleft()
+        for i, missing, out in self.predictions.without(masks):
             others = np.delete(out, self.decision[i], axis=1)
             margin = out[:, self.decision[i]] - others.max(axis=1, initial=-np.inf)
             flips = out.argmax(axis=1) != self.decision[i]

@@ -270,7 +270,7 @@ def what_if(
 
     effects = np.zeros(known.shape)
     kinds = np.full(known.shape, "none", dtype="<U8")
-    for i, out in enumerate(predictions.without((i, masks[own]) for i, own in enumerate(known))):
+    for i, _, out in predictions.without((i, masks[own]) for i, own in enumerate(known)):
         effects[i, known[i]] = out[:, columns[i]] - outputs[i, columns[i]]
         if decision is not None:
             change = out[:, decision[i]] - outputs[i, decision[i]]
