@@ -1,11 +1,11 @@
-"""How long it takes to ask a model why.
+"""The time that explanations take.
 
     python benchmarks/explain.py
 
-On the generated cohort (12 modalities, 211 measures), with a fusion network, an ensemble of four of
-them, and a plain network: `what_if` for 1,000 rows and all 211 features, exact Shapley values over
-12 modalities for 50 rows, and trajectories of 17 patients in 100 orders; beside them the same with
-scikit-learn's HistGradientBoosting. Medians of three runs.
+The table is the generated cohort with 12 modalities and 211 measures. The models are a fusion
+network, an ensemble of four of them, a plain network, and scikit-learn's HistGradientBoosting. The
+tasks are `what_if` for 1,000 rows and 211 features, exact Shapley values of 12 modalities for 50
+rows, and trajectories of 17 patients in 100 orders. Times are medians of three runs.
 """
 
 from __future__ import annotations

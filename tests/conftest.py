@@ -33,6 +33,7 @@ QUICK = {
     *("test_cli", "test_clinical", "test_comparison", "test_demo", "test_docs"),
     *("test_fusion_sklearn", "test_mlp_sklearn", "test_package", "test_report", "test_browser"),
     *("test_openml_study", "test_simulation", "test_strategies", "test_persist"),
+    *("test_displays", "test_predictions"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Whether a model is less sure when it knows less, and rightly so."""
+"""Metrics of probabilities: calibration, abstention and the effect of missing values."""
 
 import doctest
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.testing import assert_allclose
 
-from promissing import metrics as knowing
+from promissing import metrics
 from promissing.metrics import (
     accuracy,
     accuracy_coverage,
@@ -47,7 +47,7 @@ def test_distance_is_the_total_variation():
 
 
 @given(npst.arrays(float, (3, 5), elements=grid), grid)
-def test_for_two_classes_it_is_that_of_either(p, prior):
+def test_distance_with_two_classes_is_that_of_either(p, prior):
     both = distance_from_prior(np.stack([1 - p, p], axis=-1), [1 - prior, prior])
     assert_allclose(both, distance_from_prior(p, prior), atol=1e-12)
     assert_allclose(both, np.abs(p - prior), atol=1e-12)
@@ -113,14 +113,14 @@ def test_the_order_of_the_rows_does_not_matter(rows, n_bins, random):
 
 
 @given(binary)
-def test_whoever_always_says_the_prior_is_calibrated(rows):
+def test_predicting_the_prior_is_calibrated(rows):
     y, _ = split(rows)
     assert calibration_error(y, np.full(len(y), y.mean())) == pytest.approx(0, abs=1e-12)
     jitter = np.resize([0, 1e-15], len(y))  # Sums in another order.
     assert calibration_error(y, y.mean() + jitter * (y.mean() < 1)) == pytest.approx(0, abs=1e-12)
 
 
-def test_with_several_classes_it_is_the_mean_of_each_against_the_rest():
+def test_calibration_error_of_several_classes_is_the_mean_of_each_against_the_rest():
     y, p = several()
     each = [calibration_error(y == k, p[:, k]) for k in range(4)]
     assert calibration_error(y, p) == pytest.approx(np.mean(each))
@@ -179,7 +179,7 @@ def test_brier_score_and_accuracy_of_several():
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_two_columns_mean_what_the_second_means(measure):
+def test_two_columns_are_equivalent_to_the_second(measure):
     rng = np.random.default_rng(0)
     p, y = rng.random(100), rng.integers(0, 2, 100)
     assert measure(y, np.column_stack([1 - p, p])) == pytest.approx(measure(y, p))
@@ -228,15 +228,15 @@ def test_the_least_certain_abstain_first(rows):
         assert rate == pytest.approx(((p > 0.5) == y)[decided].mean())
 
 
-def test_knowing_when_to_abstain_pays():
+def test_abstaining_raises_the_accuracy():
     rng = np.random.default_rng(0)
     p = rng.random(2000)
     y = rng.random(2000) < p
-    knows = accuracy_coverage(y, p)
-    assert knows.accuracy[200] > 0.9 > knows.accuracy[-1]
-    decided = np.where(p > 0.5, 0.9, 0.1)  # As right, but always as certain.
+    curve = accuracy_coverage(y, p)
+    assert curve.accuracy[200] > 0.9 > curve.accuracy[-1]
+    decided = np.where(p > 0.5, 0.9, 0.1)  # The same decisions, all equally certain.
     assert accuracy_coverage(y, decided).area == pytest.approx(accuracy(y, p))
-    assert knows.area > accuracy(y, p) + 0.1
+    assert curve.area > accuracy(y, p) + 0.1
 
 
 # ---- by share missing
@@ -321,6 +321,6 @@ def test_bad_bins_and_shares():
 
 
 def test_examples_in_docstrings():
-    result = doctest.testmod(knowing)
+    result = doctest.testmod(metrics)
     assert result.attempted
     assert not result.failed

@@ -12,7 +12,7 @@ __all__ = ["MOVED", "OldNames"]
 MOVED = {
     "comparison": ("compare",),
     "description": ("io.description",),
-    "displays": ("inspection.displays",),
+    "displays": ("inspection",),
     "explain": ("inspection",),
     "files": ("io.files",),
     "fusion": ("estimators.fusion",),

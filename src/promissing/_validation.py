@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
-__all__ = ["few", "listed", "warn"]
+__all__ = ["expect", "few", "is_whole", "listed", "warn"]
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -27,3 +28,14 @@ def few(values: Sequence[Any], most: int = 5) -> str:
     """Values separated by commas, the first of them if they are many."""
     more = f" and {len(values) - most} more" if len(values) > most else ""
     return ", ".join(map(repr, values[:most])) + more
+
+
+def expect(condition: bool, argument: str, expected: str, value: Any) -> None:
+    """Raise a ValueError that names the argument, unless the condition holds."""
+    if not condition:
+        raise ValueError(f"`{argument}` must be {expected}. Received: {value!r}")
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether a value is an integer and no boolean."""
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,8 +1,8 @@
-"""Measures of knowing: whether a model is less sure when it knows less, and rightly so.
+"""Metrics of predicted probabilities: calibration, abstention, and the effect of missing values.
 
-Probabilities are given for one of two classes, (n,), or for all classes, (n, K). The truth y holds
-the numbers of the classes, or labels: `classes` gives their order, and `positive` names the class
-whose probability (n,) is given, by default the second.
+Probabilities have shape (n,), of one of two classes, or (n, K), of all classes. The truth y holds
+the positions of the classes 0, ..., K - 1, or labels. With labels, `classes` gives their order, or
+`positive` names the class whose probability (n,) is given.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
+
+from promissing._validation import expect, is_whole
 
 __all__ = [
     "AccuracyCoverage",
@@ -31,23 +33,29 @@ __all__ = [
 
 Float = NDArray[np.float64]
 
-_BLOCK = 2**22  # Simulated labels held at a time.
-_DIGITS = 12  # Probabilities that agree so far are the same: sums in another order differ beyond.
+_BLOCK = 2**22  # Simulated labels in memory at a time.
+_DIGITS = 12  # Numbers that agree to 12 digits count as equal: rounding errors are smaller.
 
 
 class Monotonicity(NamedTuple):
-    """How a distance changes from step to step, on average.
+    """Changes of a mean distance from step to step, as returned by `monotonicity`.
 
-    Attributes
+    Parameters
     ----------
-    mean : ndarray (steps,)
+    mean : ndarray of shape (steps,)
         The mean distance at every step.
     share : float
-        The share of the steps, from one to the next, at which the mean falls.
+        The share of the changes that are falls.
     always : bool
-        Whether it falls at every one of them.
+        Whether all changes are falls.
     worst : float
-        The largest change from one step to the next: the smallest fall, or a rise if positive.
+        The largest change: the smallest fall if negative, or a rise.
+
+    Examples
+    --------
+    >>> from promissing.metrics import monotonicity
+    >>> monotonicity([3, 2, 1.5, 2.5]).worst
+    1.0
     """
 
     mean: Float
@@ -57,18 +65,24 @@ class Monotonicity(NamedTuple):
 
 
 class AccuracyCoverage(NamedTuple):
-    """Accuracy against coverage, the least certain abstaining first.
+    """Accuracy by coverage, as returned by `accuracy_coverage`.
 
-    Attributes
+    Parameters
     ----------
-    coverage : ndarray (n,)
+    coverage : ndarray of shape (n,)
         The share of the rows that are decided, from 1 / n to 1.
-    accuracy : ndarray (n,)
-        The share of these that is decided rightly.
-    certainty : ndarray (n,)
-        The probability of the decided class in the least certain of them.
+    accuracy : ndarray of shape (n,)
+        The accuracy among these rows.
+    certainty : ndarray of shape (n,)
+        The lowest certainty among these rows.
     area : float
         The mean accuracy over all coverages.
+
+    Examples
+    --------
+    >>> from promissing.metrics import accuracy_coverage
+    >>> accuracy_coverage([1, 0], [0.75, 0.5]).certainty
+    array([0.75, 0.5 ])
     """
 
     coverage: Float
@@ -78,9 +92,9 @@ class AccuracyCoverage(NamedTuple):
 
 
 class CalibrationTest(NamedTuple):
-    """A calibration error beside the errors of a perfectly calibrated model.
+    """A calibration error and its distribution, as returned by `calibration_test`.
 
-    Attributes
+    Parameters
     ----------
     error : float
         The calibration error.
@@ -92,6 +106,12 @@ class CalibrationTest(NamedTuple):
     p_value : float
         The probability of an error at least as large if the predicted probabilities were exactly
         right.
+
+    Examples
+    --------
+    >>> from promissing.metrics import calibration_test
+    >>> calibration_test([0, 1, 1, 1], [0.0, 1.0, 1.0, 1.0]).p_value
+    1.0
     """
 
     error: float
@@ -101,16 +121,23 @@ class CalibrationTest(NamedTuple):
 
 
 def distance_from_prior(proba: ArrayLike, prior: ArrayLike) -> Float:
-    """How far predictions are from what is expected of somebody of whom nothing is known.
+    """Compute the distance of predictions from the prior.
 
-    Half the sum over the classes of `|p - prior|` (the total variation), which for two classes is
-    `|p - prior|` of either; so it is for numbers too.
+    The distance is the total variation: half the sum over the classes of `|p - prior|`. With two
+    classes this is `|p - prior|` of either class. For numbers it is `|prediction - prior|`.
 
     Parameters
     ----------
-    proba : array-like (...) or (..., K)
-    prior : float or array-like (K,)
-        A float if `proba` is of one class (or of numbers).
+    proba : array-like of shape (...) or (..., K)
+        The probabilities of one class, or of all classes in the last axis, or predicted numbers.
+    prior : float or array-like of shape (K,)
+        The prediction to expect for a row with no known values. It is a float if `proba` holds
+        the probabilities of one class, or numbers.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        The distances.
 
     Examples
     --------
@@ -132,12 +159,17 @@ def distance_from_prior(proba: ArrayLike, prior: ArrayLike) -> Float:
 
 
 def monotonicity(distance: ArrayLike) -> Monotonicity:
-    """Whether a distance falls from step to step, averaged over all else.
+    """Check whether a mean distance falls from step to step.
 
     Parameters
     ----------
-    distance : array-like (..., steps)
-        Such as the distance from the prior, (orders, n, G + 1).
+    distance : array-like of shape (..., steps)
+        The distances, such as those from the prior. All axes but the last are averaged.
+
+    Returns
+    -------
+    Monotonicity
+        The mean distance at every step, and how often and how far it falls.
 
     Examples
     --------
@@ -162,25 +194,25 @@ def calibration_error(
     classes: ArrayLike | None = None,
     positive: Any = None,
 ) -> float:
-    """The expected calibration error: how far probabilities are from frequencies.
+    """Compute the expected calibration error.
 
-    Rows are sorted by the probability of a class into bins of equally many; the error is the mean,
-    over the rows, of the distance between the mean probability and the frequency in their bin.
-    Equal probabilities share a bin, so that the order of the rows does not matter. With more than
-    two classes it is the mean of the errors of each class against the rest. The error of a
-    perfectly calibrated model is not 0: `calibration_test` gives its distribution.
+    The rows are sorted by the probability of a class into bins of equal size. The error is the
+    mean over the rows of the absolute difference between the mean probability and the frequency of
+    the class in the bin. Equal probabilities share a bin, so that the order of the rows has no
+    effect. With more than two classes, the errors of each class against the rest are averaged.
+    The error of a perfectly calibrated model is not 0: `calibration_test` gives its distribution.
 
     Parameters
     ----------
-    y : array-like (n,)
+    y : array-like of shape (n,)
         The true classes.
-    proba : array-like (n,) or (n, K)
+    proba : array-like of shape (n,) or (n, K)
         The probability of one of two classes, or of all classes.
     n_bins : int, default=15
         The number of bins.
-    classes : array-like (K,), optional
+    classes : array-like of shape (K,), default=None
         The labels of the classes in the order of `proba`; by default 0, ..., K - 1.
-    positive : label, optional
+    positive : label, default=None
         The class whose probability `proba` (n,) holds; by default the second of `classes`. With
         `positive`, `classes` is not needed.
 
@@ -199,10 +231,10 @@ def calibration_error(
     >>> calibration_error(["ill", "well"], [0.75, 0.25], positive="ill")
     0.25
     """
-    _check_bins(n_bins)
-    truth, p = _one_of_two(*_read(y, proba, classes, positive))
-    pairs = zip(truth.T, p.T, strict=True)
-    return float(np.mean([_calibration(hit, own, n_bins) for hit, own in pairs]))
+    expect(is_whole(n_bins) and n_bins >= 1, "n_bins", "a whole number >= 1", n_bins)
+    truth, p = _read(y, proba, classes, positive)
+    gaps = [np.bincount(_bins(p[:, j], n_bins), truth[:, j] - p[:, j]) for j in _scored(p.shape[1])]
+    return float(np.mean([np.abs(gap).sum() / len(p) for gap in gaps]))
 
 
 def calibration_test(
@@ -223,10 +255,18 @@ def calibration_test(
 
     Parameters
     ----------
-    y, proba, n_bins, classes, positive
-        As in `calibration_error`.
+    y : array-like of shape (n,)
+        The true classes.
+    proba : array-like of shape (n,) or (n, K)
+        The probability of one of two classes, or of all classes.
+    n_bins : int, default=15
+        The number of bins.
+    classes : array-like of shape (K,), default=None
+        The labels of the classes in the order of `proba`, as in `calibration_error`.
+    positive : label, default=None
+        The class whose probability `proba` (n,) holds, as in `calibration_error`.
     n_simulations : int, default=1000
-        How many times labels are drawn.
+        The number of times that labels are drawn.
     random_state : int, numpy Generator or None, default=0
         The seed of the simulation.
 
@@ -240,78 +280,71 @@ def calibration_test(
     >>> import numpy as np
     >>> from promissing.metrics import calibration_test
     >>> y = np.arange(1000) % 100 < 9  # 9 % are positive.
-    >>> found = calibration_test(y, np.full(1000, 0.02))
+    >>> found = calibration_test(y, np.full(1000, 0.02), n_simulations=100)
     >>> round(found.error, 3), bool(found.error > found.upper)
     (0.07, True)
     """
-    _check_bins(n_bins)
-    if not isinstance(n_simulations, int | np.integer) or n_simulations < 1:
-        raise ValueError(
-            f"`n_simulations` must be a whole number >= 1. Received: {n_simulations!r}"
-        )
-    truth, p = _read(y, proba, classes, positive)
+    good = is_whole(n_simulations) and n_simulations >= 1
+    expect(good, "n_simulations", "a whole number >= 1", n_simulations)
+    error = calibration_error(y, proba, n_bins=n_bins, classes=classes, positive=positive)
+    _, p = _read(y, proba, classes, positive)
     rng, (n, k) = np.random.default_rng(random_state), p.shape
     # A class is drawn where a uniform number falls between two of the edges.
     edges = np.column_stack([np.zeros(n), p.cumsum(axis=1)[:, :-1], np.ones(n)])
-    chosen = range(1, 2) if k == 2 else range(k)
-    orders, starts, sums = [], [], []
-    for j in chosen:
-        bins = _bins(p[:, j], n_bins)
-        orders.append(np.argsort(bins, kind="stable"))
-        starts.append(np.flatnonzero(np.diff(bins[orders[-1]], prepend=-1)))
-        sums.append(np.add.reduceat(p[orders[-1], j], starts[-1]))
+    bins = []  # Of each scored class: the rows sorted by bin, where bins start, expected labels.
+    for j in _scored(k):
+        which = _bins(p[:, j], n_bins)
+        order = np.argsort(which, kind="stable")
+        starts = np.flatnonzero(np.diff(which[order], prepend=-1))
+        bins.append((j, order, starts, np.add.reduceat(p[order, j], starts)))
     drawn = np.zeros(n_simulations)
     step = max(1, _BLOCK // n)
     for first in range(0, n_simulations, step):
         block = slice(first, min(first + step, n_simulations))
         u = rng.random((block.stop - first, n))
-        for j, order, start, expected in zip(chosen, orders, starts, sums, strict=True):
+        for j, order, starts, expected in bins:
             hit = ((u >= edges[:, j]) & (u < edges[:, j + 1]))[:, order]
-            hits = np.add.reduceat(hit, start, axis=1, dtype=np.float64)
+            hits = np.add.reduceat(hit, starts, axis=1, dtype=np.float64)
             drawn[block] += np.abs(hits - expected).sum(axis=1) / n
-    drawn /= len(chosen)
-    pairs = zip(*(part.T for part in _one_of_two(truth, p)), strict=True)
-    error = float(np.mean([_calibration(hit, own, n_bins) for hit, own in pairs]))
+    drawn /= len(bins)
     median, upper = np.quantile(drawn, [0.5, 0.95])
     larger = int((drawn >= error - 1e-12).sum())
     return CalibrationTest(error, float(median), float(upper), (1 + larger) / (1 + n_simulations))
 
 
-def _check_bins(n_bins: Any) -> None:
-    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
-        raise ValueError(f"`n_bins` must be a whole number >= 1. Received: {n_bins!r}")
-
-
-def _one_of_two(truth: Float, p: Float) -> tuple[Float, Float]:
-    """The second of two classes, or all of several: the columns that have an error of their own."""
-    return (truth[:, 1:], p[:, 1:]) if p.shape[1] == 2 else (truth, p)
+def _scored(n_classes: int) -> range:
+    """Return the positions of the classes that have a calibration error of their own."""
+    return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
 def _bins(p: Float, n_bins: int) -> NDArray[np.intp]:
-    places = rankdata(np.round(p, _DIGITS)) - 0.5  # In the middle of 0..n, ties together.
+    """Return the bin (n,) of every row; bins have equal size, and ties share a bin."""
+    places = rankdata(np.round(p, _DIGITS)) - 0.5
     return np.asarray((places * n_bins / len(p)).astype(int))
-
-
-def _calibration(hit: Float, p: Float, n_bins: int) -> float:
-    return float(np.abs(np.bincount(_bins(p, n_bins), hit - p)).sum() / len(p))
 
 
 def brier_score(
     y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = None, positive: Any = None
 ) -> float:
-    """The Brier score: half the mean squared distance of the probabilities from the truth.
+    """Compute the Brier score, half the mean squared distance of the probabilities from the truth.
 
-    For two classes it is the mean of (p - y)^2. 0 is perfect, 1 is certain and wrong.
+    With two classes it is the mean of (p - y)^2. 0 is perfect; 1 is certain and wrong.
 
     Parameters
     ----------
-    y, proba, classes, positive
-        As in `calibration_error`.
+    y : array-like of shape (n,)
+        The true classes.
+    proba : array-like of shape (n,) or (n, K)
+        The probability of one of two classes, or of all classes.
+    classes : array-like of shape (K,), default=None
+        The labels of the classes in the order of `proba`, as in `calibration_error`.
+    positive : label, default=None
+        The class whose probability `proba` (n,) holds, as in `calibration_error`.
 
     Returns
     -------
     float
-        The score.
+        The score, between 0 and 1.
 
     Examples
     --------
@@ -319,6 +352,7 @@ def brier_score(
     >>> brier_score([0, 1], [0.5, 0.5])
     0.25
     """
+    # scikit-learn's `brier_score_loss` takes several classes only from release 1.7.
     truth, p = _read(y, proba, classes, positive)
     return float(((p - truth) ** 2).sum(axis=1).mean() / 2)
 
@@ -326,12 +360,18 @@ def brier_score(
 def accuracy(
     y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = None, positive: Any = None
 ) -> float:
-    """The share of the rows whose most probable class is the true one.
+    """Compute the share of the rows whose most probable class is the true one.
 
     Parameters
     ----------
-    y, proba, classes, positive
-        As in `calibration_error`.
+    y : array-like of shape (n,)
+        The true classes.
+    proba : array-like of shape (n,) or (n, K)
+        The probability of one of two classes, or of all classes.
+    classes : array-like of shape (K,), default=None
+        The labels of the classes in the order of `proba`, as in `calibration_error`.
+    positive : label, default=None
+        The class whose probability `proba` (n,) holds, as in `calibration_error`.
 
     Returns
     -------
@@ -351,15 +391,21 @@ def accuracy(
 def accuracy_coverage(
     y: ArrayLike, proba: ArrayLike, *, classes: ArrayLike | None = None, positive: Any = None
 ) -> AccuracyCoverage:
-    """Accuracy against coverage when the least certain rows abstain.
+    """Compute the accuracy by coverage when the least certain rows abstain.
 
     The certainty of a row is the highest class probability. Rows of equal certainty abstain in
     random order, over which the accuracy is averaged.
 
     Parameters
     ----------
-    y, proba, classes, positive
-        As in `calibration_error`.
+    y : array-like of shape (n,)
+        The true classes.
+    proba : array-like of shape (n,) or (n, K)
+        The probability of one of two classes, or of all classes.
+    classes : array-like of shape (K,), default=None
+        The labels of the classes in the order of `proba`, as in `calibration_error`.
+    positive : label, default=None
+        The class whose probability `proba` (n,) holds, as in `calibration_error`.
 
     Returns
     -------
@@ -395,25 +441,34 @@ def by_share_missing(
     classes: ArrayLike | None = None,
     positive: Any = None,
 ) -> pd.DataFrame:
-    """Measures of knowing among rows of which about the same share is missing.
+    """Compute metrics among rows with about the same share of missing values.
 
     Parameters
     ----------
-    y, proba, n_bins, classes, positive
-        As in `calibration_error`.
-    share_missing : array-like (n,)
-        The share of each row that is missing, 0 to 1.
+    y : array-like of shape (n,)
+        The true classes.
+    proba : array-like of shape (n,) or (n, K)
+        The probability of one of two classes, or of all classes.
+    share_missing : array-like of shape (n,)
+        The share of missing values of every row, between 0 and 1.
     bins : int or sequence of float, default=5
-        How many equal bins from 0 to 1, or their edges. A bin holds its upper edge and not its
-        lower; complete rows make up a bin of their own.
-    prior : float or array-like (K,), optional
-        If given, so is the mean distance from it.
+        The number of equal bins from 0 to 1, or their edges. A bin includes its upper edge and
+        not its lower one. Complete rows are a bin of their own.
+    prior : float or array-like of shape (K,), default=None
+        The prior. If given, the mean distance from it is computed.
+    n_bins : int, default=15
+        The number of bins of the calibration error.
+    classes : array-like of shape (K,), default=None
+        The labels of the classes in the order of `proba`, as in `calibration_error`.
+    positive : label, default=None
+        The class whose probability `proba` (n,) holds, as in `calibration_error`.
 
     Returns
     -------
     DataFrame
-        A line for every bin with rows in it: `low` and `high`, the number `n` of its rows, the mean
-        `share_missing`, `brier_score`, `calibration_error`, `accuracy` and perhaps `distance`.
+        One line per bin that has rows: its edges `low` and `high`, the number `n` of its rows,
+        their mean `share_missing`, `brier_score`, `calibration_error`, `accuracy` and, with
+        `prior`, the mean `distance`.
 
     Examples
     --------
@@ -434,24 +489,23 @@ def by_share_missing(
         edges = np.linspace(0, 1, max(bins, 0) + 1)
     else:
         edges = np.asarray(bins, dtype=np.float64)
-    if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0 or not (np.diff(edges) > 0).all():
-        raise ValueError(
-            f"`bins` must be a number of bins or rising edges from 0. Received: {bins!r}"
-        )
+    rising = edges.ndim == 1 and len(edges) > 1 and edges[0] == 0 and (np.diff(edges) > 0).all()
+    expect(bool(rising), "bins", "a number of bins or rising edges from 0", bins)
     labels: dict[str, Any] = {"classes": classes, "positive": positive}
     lines = []
     # Rounded, because 0.6 of linspace is 0.6000000000000001.
     which = np.searchsorted(np.round(edges, _DIGITS), np.round(share, _DIGITS))
     for k in np.unique(which[which < len(edges)]):
         rows = which == k
+        own = truth[rows], p[rows]
         line: dict[str, Any] = {
             "low": edges[max(k - 1, 0)],
             "high": edges[k],
             "n": int(rows.sum()),
             "share_missing": share[rows].mean(),
-            "brier_score": brier_score(truth[rows], p[rows], **labels),
-            "calibration_error": calibration_error(truth[rows], p[rows], n_bins=n_bins, **labels),
-            "accuracy": accuracy(truth[rows], p[rows], **labels),
+            "brier_score": brier_score(*own, **labels),
+            "calibration_error": calibration_error(*own, n_bins=n_bins, **labels),
+            "accuracy": accuracy(*own, **labels),
         }
         if prior is not None:
             line["distance"] = distance_from_prior(p[rows], prior).mean()
@@ -462,7 +516,7 @@ def by_share_missing(
 def _read(
     y: ArrayLike, proba: ArrayLike, classes: ArrayLike | None, positive: Any
 ) -> tuple[Float, Float]:
-    """The truth as 0 and 1, and the probabilities, both (n, K)."""
+    """Return the truth as 0 and 1, and the probabilities, both of shape (n, K)."""
     p = np.asarray(proba, dtype=np.float64)
     truth = np.asarray(y)
     if positive is not None:
@@ -484,10 +538,10 @@ def _read(
             f"{labels.shape}"
         )
     hit = np.asarray(truth[:, None] == labels, dtype=bool)
-    strange = ~hit.any(axis=1)
-    if strange.any():
+    other = ~hit.any(axis=1)
+    if other.any():
         raise ValueError(
-            f"`y` holds {truth[strange].tolist()[0]!r}, which is not one of the classes "
+            f"`y` holds {truth[other].tolist()[0]!r}, which is not one of the classes "
             f"{labels.tolist()}. Give the labels in their order: `classes=model.classes_`."
         )
     return hit.astype(np.float64), p
@@ -496,7 +550,7 @@ def _read(
 def _positive_last(
     truth: NDArray[Any], p: Float, classes: ArrayLike | None, positive: Any
 ) -> NDArray[Any]:
-    """The other class and the positive one, for probabilities (n,) of the latter."""
+    """Return the other class and the positive one, for probabilities (n,) of the positive one."""
     if p.ndim != 1:
         raise ValueError(
             f"`positive` names the class of probabilities (n,). `proba` has shape {p.shape}: give "
@@ -509,6 +563,6 @@ def _positive_last(
             f"`positive` must be one of two classes, which are {known.tolist()}. "
             f"Received: {positive!r}"
         )
-    if not others and classes is None:
-        return np.array([object(), positive], dtype=object)  # All rows are positive.
+    if not others and classes is None:  # All rows are positive: an object that equals no label.
+        others = [object()]
     return np.array([*others, positive], dtype=object)

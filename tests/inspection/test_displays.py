@@ -1,3 +1,5 @@
+"""Figures of explanations: their data, their text, and axes that are given."""
+
 from types import SimpleNamespace
 
 import matplotlib
@@ -5,15 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from promissing import NanFusionClassifier
-from promissing.inspection import information_loss, what_if
-from promissing.inspection.displays import (
+from promissing.inspection import (
     CounterfactualDisplay,
     ModalityDecisionDisplay,
     NeutralizerDisplay,
     TrajectoryDisplay,
+    information_loss,
+    what_if,
 )
 
 matplotlib.use("agg")
@@ -39,7 +42,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def model(table):
-    return HistGradientBoostingClassifier(max_iter=20).fit(*table)
+    return DecisionTreeClassifier(max_depth=3, random_state=0).fit(*table)
 
 
 def drawn(display):
@@ -74,7 +77,7 @@ def test_trajectories_of_some_rows_on_given_axes(table, model):
 def test_several_classes_must_be_followed_one_by_one(table):
     X, _ = table
     y = np.arange(200) % 3
-    model = HistGradientBoostingClassifier(max_iter=2).fit(X, y)
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
     found = information_loss(model, X[:2], orders=2, random_state=0)
     with pytest.raises(ValueError, match="choose it by `target`"):
         TrajectoryDisplay({"trees": found}).plot()
@@ -85,7 +88,7 @@ def test_several_classes_must_be_followed_one_by_one(table):
 def test_a_healthy_patient_called_diseased_is_a_false_positive(table):
     X, y = table
     labels = np.where(y, "disease", "healthy")
-    model = HistGradientBoostingClassifier(max_iter=20).fit(X, labels)
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, labels)
     called = X[model.predict(X) == "disease"][:1]
     show = CounterfactualDisplay.from_estimator
     (panel,) = show(model, called, y=["healthy"], positive="disease").axes_
@@ -109,8 +112,8 @@ def test_bars_are_the_effects_longest_first_and_names_are_not_cut(table, model):
     assert any("that nobody would dare" in text.replace("\n", " ") for text in said)
     assert any(text.startswith("0: P(1) = ") for text in said)
     assert any("positive for 1" in text or "negative for 1" in text for text in said)
-    assert "change of P(1) if it were unknown" in said
-    assert "unknown" in said  # Row 3 lacks c.
+    assert "change of P(1) if missing" in said
+    assert "missing" in said  # Row 3 lacks c.
     # Told apart in grey: every kind has a hatch of its own.
     hatches = {b.get_hatch() for ax in display.axes_ for b in ax.patches}
     assert len(hatches) > 1
@@ -118,7 +121,7 @@ def test_bars_are_the_effects_longest_first_and_names_are_not_cut(table, model):
 
 def test_bars_of_a_regressor(table):
     X, _ = table
-    model = HistGradientBoostingRegressor(max_iter=5).fit(X, X["a"])
+    model = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, X["a"])
     display = CounterfactualDisplay.from_estimator(model, X[:1], max_groups=2)
     assert len(display.axes_[0].patches) == 2
 
@@ -180,7 +183,7 @@ def test_decisions_of_modalities_are_those_of_the_positive_class(fusion):
     np.testing.assert_allclose(display.final, model.predict_proba(X[:2])[:, 0])
     expected = model.decision_by_modality(X[:2])["blood"][:, 0]
     np.testing.assert_allclose(display.decisions["blood"], expected)
-    assert "P(disease) by itself (hollow: it is unknown)" in drawn(display)
+    assert "P(disease) of the modality alone (hollow: missing)" in drawn(display)
 
 
 def test_decisions_of_modalities():
@@ -190,6 +193,25 @@ def test_decisions_of_modalities():
         decisions, [0.3, 0.8], known=known, index=["Ann", "Bo"]
     ).plot()
     assert [ax.get_title() for ax in display.axes_] == ["Ann", "Bo"]
-    assert "all together: 0.30" in drawn(display)
+    assert "all modalities: 0.30" in drawn(display)
     points = [line for line in display.axes_[0].lines if line.get_marker() == "o"]
     assert [p.get_markerfacecolor() for p in points][1] == "white"
+
+
+def test_a_modality_of_a_model_that_has_none():
+    fitted = SimpleNamespace(
+        neutralizers_={"x": np.zeros((1, 2, 1))}, encoder_=SimpleNamespace(kinds_=["number"])
+    )
+    with pytest.raises(ValueError, match="must be None for a model without any. Received: 'scan'"):
+        NeutralizerDisplay.from_estimator(fitted, modality="scan")
+
+
+def test_results_draw_themselves(table, model):
+    X, _ = table
+    effects = what_if(model, X[:3])
+    assert [ax.get_title()[0] for ax in effects.plot(rows=[2]).axes_] == ["2"]
+    _, ax = plt.subplots()
+    lost = information_loss(model, X[:3], orders=2, random_state=0)
+    assert lost.plot(ax=ax).axes_ == [ax]
+    assert repr(effects) == "Effects(3 rows, 3 groups)"
+    assert repr(lost) == "Trajectories(2 orders, 3 rows, 3 groups)"

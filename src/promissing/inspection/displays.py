@@ -1,19 +1,24 @@
-"""Pictures of what a model makes of unknowns, in the manner of scikit-learn's displays.
+"""Displays of explanations, in the manner of scikit-learn.
 
-A display stores the data and draws it: `from_estimator` computes and draws at once, `plot` draws
-what is there, on axes that are given or made. Nothing is told by colour alone.
+A display holds the data of a figure. `from_estimator` computes the data and draws it, and `plot`
+draws it on given axes or on new ones. Colours never stand alone: hatches, line styles or text
+tell the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
-from promissing.inspection import Effects, Trajectories, information_loss, what_if
+from promissing._validation import expect
+from promissing.inspection._information_loss import Trajectories, information_loss
+from promissing.inspection._predictions import Groups
+from promissing.inspection._what_if import Effects, what_if
 
 __all__ = [
     "CounterfactualDisplay",
@@ -22,82 +27,52 @@ __all__ = [
     "TrajectoryDisplay",
 ]
 
-Array = NDArray[Any]
-
-_INK, _SOFT, _FOR, _AGAINST = "#222222", "#8a8f98", "#2f6db3", "#d9822b"
-_KINDS = {  # Colour and hatch of a bar; hatches tell them apart in grey.
-    "flips": ("#c2334d", "xxx"),
-    "supports": (_FOR, ""),
-    "opposes": (_AGAINST, "///"),
-    "none": (_SOFT, "..."),
+_INK, _GREY, _BLUE, _ORANGE, _RED = "#222222", "#8a8f98", "#2f6db3", "#d9822b", "#c2334d"
+_KINDS = {  # Colour, hatch and meaning of a bar.
+    "flips": (_RED, "xxx", "decisive: without it the decision changes"),
+    "supports": (_BLUE, "", "supports the decision"),
+    "opposes": (_ORANGE, "///", "opposes the decision"),
+    "none": (_GREY, "...", "no effect on the decision"),
 }
-_WHAT = {
-    "flips": "decisive: without it the decision changes",
-    "supports": "speaks for the decision",
-    "opposes": "speaks against it",
-    "none": "makes no difference",
-}
-
-
-def _new_axes(n: int, width: float, height: float, axes: Any) -> tuple[Any, list[Any]]:
-    """The figure and n axes, those given or new ones side by side."""
-    if axes is not None:
-        given = list(np.ravel(np.asarray(axes, dtype=object)))
-        if len(given) != n:
-            raise ValueError(f"`ax` must hold {n} axes, one for each panel. Received: {len(given)}")
-        return given[0].figure, given
-    from matplotlib import pyplot as plt
-
-    rows = -(-n // max(1, int(16 // width)))
-    columns = -(-n // rows)  # As even as can be: four are two and two.
-    fig, grid = plt.subplots(
-        rows,
-        columns,
-        figsize=(width * columns, height * rows),
-        squeeze=False,
-        layout="constrained",
-        sharey=False,
-    )
-    for spare in grid.ravel()[n:]:
-        spare.set_axis_off()
-    return fig, list(grid.ravel()[:n])
-
-
-def _plain(ax: Any) -> None:
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    ax.grid(alpha=0.2, linewidth=0.5)
-    ax.set_axisbelow(True)
 
 
 class TrajectoryDisplay:
-    """How predictions fade as groups vanish in random order, one panel per model.
+    """Draw predictions while groups are made missing in random orders, one panel per model.
 
     Complete information is on the left, none on the right. Every row has a line, the mean over the
-    orders, and a band of one standard deviation; the dashed line is the prior.
+    orders, with a band of one standard deviation. The dotted line is the prior. A line is solid if
+    the prediction falls from left to right, and dashed if it rises.
 
     Parameters
     ----------
     trajectories : mapping of str to Trajectories
-        What `promissing.inspection.information_loss` returns, by the title of the panel.
+        The results of `information_loss`, by the title of the panel.
 
     Attributes
     ----------
-    figure_, axes_
-        Set by `plot`.
+    trajectories : dict of str to Trajectories
+        The data of the panels.
+    figure_ : matplotlib Figure
+        The figure, after `plot`.
+    axes_ : list of matplotlib Axes
+        The panels, after `plot`.
+
+    See Also
+    --------
+    information_loss : Computes the trajectories.
 
     Examples
     --------
     >>> import matplotlib
     >>> matplotlib.use("agg")
     >>> import numpy as np
-    >>> from sklearn.ensemble import HistGradientBoostingClassifier
-    >>> from promissing.inspection.displays import TrajectoryDisplay
-    >>> X = np.random.default_rng(0).normal(size=(300, 4))
-    >>> model = HistGradientBoostingClassifier(max_iter=20).fit(X, X[:, 0] + X[:, 1] > 0)
-    >>> display = TrajectoryDisplay.from_estimator(model, X[:5], orders=10, prior=0.5)
-    >>> display.axes_[0].get_title()
-    'HistGradientBoostingClassifier'
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from promissing.inspection import TrajectoryDisplay, information_loss
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
+    >>> trajectories = information_loss(model, X[:5], orders=10, prior=0.5, random_state=0)
+    >>> TrajectoryDisplay({"tree": trajectories}).plot().axes_[0].get_title()
+    'tree'
     """
 
     def __init__(self, trajectories: Mapping[str, Trajectories]) -> None:
@@ -108,7 +83,7 @@ class TrajectoryDisplay:
         cls,
         estimator: Any,
         X: Any,
-        groups: Any = None,
+        groups: Groups = None,
         *,
         orders: int = 100,
         prior: ArrayLike | None = None,
@@ -117,36 +92,58 @@ class TrajectoryDisplay:
         random_state: Any = 0,
         ax: Any = None,
     ) -> Self:
-        """Compute and draw the trajectories of one fitted model, or of a mapping of them.
+        """Compute and draw the trajectories of one fitted model or several.
 
         Parameters
         ----------
         estimator : fitted estimator, or mapping of str to fitted estimators
-            One model, or several by the title of their panels.
-        X, groups, orders, target, positive, prior, random_state
-            As in `promissing.inspection.information_loss`.
-        ax : Axes or sequence of Axes, optional
-            One for each panel; by default a new figure.
+            The model, or several by the titles of their panels.
+        X : DataFrame, array or list of rows of shape (n, p)
+            The rows to explain.
+        groups : mapping of str to columns, "modalities" or None, default=None
+            The columns that are made missing together, as in `information_loss`.
+        orders : int, default=100
+            The number of random orders.
+        prior : float or array-like of shape (K,), default=None
+            The class shares, or the mean target, of the training data, as in `information_loss`.
+        target : label or int, default=None
+            The class or output that is followed, as in `information_loss`.
+        positive : label, default=None
+            The positive class of two, as in `information_loss`.
+        random_state : int, numpy Generator, RandomState or None, default=0
+            The seed of the random orders.
+        ax : Axes or sequence of Axes, default=None
+            One for each panel. By default there is a new figure.
 
         Returns
         -------
         TrajectoryDisplay
+            The display, after `plot`.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from promissing.inspection import TrajectoryDisplay
+        >>> X = np.random.default_rng(0).normal(size=(100, 4))
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
+        >>> display = TrajectoryDisplay.from_estimator(model, X[:5], orders=10, prior=0.5)
+        >>> display.axes_[0].get_title()
+        'DecisionTreeClassifier'
         """
-        models = estimator if isinstance(estimator, Mapping) else {_name(estimator): estimator}
-        found = {
-            title: information_loss(
-                model,
-                X,
-                groups,
-                orders=orders,
-                target=target,
-                positive=positive,
-                prior=prior,
-                random_state=random_state,
-            )
+        if isinstance(estimator, Mapping):
+            models = dict(estimator)
+        else:  # The title of a pipeline is the name of its last step.
+            last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+            models = {type(last).__name__: estimator}
+        settings = {"orders": orders, "prior": prior, "random_state": random_state}
+        trajectories = {
+            title: information_loss(model, X, groups, target=target, positive=positive, **settings)
             for title, model in models.items()
         }
-        return cls(found).plot(ax=ax)
+        return cls(trajectories).plot(ax=ax)
 
     def plot(
         self, *, ax: Any = None, rows: Sequence[int] | None = None, bands: bool = True
@@ -155,9 +152,9 @@ class TrajectoryDisplay:
 
         Parameters
         ----------
-        ax : Axes or sequence of Axes, optional
-            One for each panel; by default a new figure.
-        rows : sequence of int, optional
+        ax : Axes or sequence of Axes, default=None
+            One for each panel. By default there is a new figure.
+        rows : sequence of int, default=None
             The positions of the rows to draw; by default all.
         bands : bool, default=True
             Whether to draw the standard deviation over the orders.
@@ -165,8 +162,23 @@ class TrajectoryDisplay:
         Returns
         -------
         TrajectoryDisplay
+            The display itself.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from promissing.inspection import TrajectoryDisplay, information_loss
+        >>> X = np.random.default_rng(0).normal(size=(100, 4))
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
+        >>> trajectories = information_loss(model, X[:5], orders=10, random_state=0)
+        >>> display = TrajectoryDisplay({"tree": trajectories}).plot(rows=[0, 1], bands=False)
+        >>> len(display.axes_[0].lines)
+        2
         """
-        self.figure_, self.axes_ = _new_axes(len(self.trajectories), 4.0, 3.4, ax)
+        self.figure_, self.axes_ = _panels(len(self.trajectories), 4.0, 3.4, ax)
         for panel, (title, found) in zip(self.axes_, self.trajectories.items(), strict=True):
             if found.predictions.ndim != 3:
                 raise ValueError(
@@ -175,58 +187,70 @@ class TrajectoryDisplay:
             steps = np.arange(found.predictions.shape[2])
             mean, spread = found.mean, found.spread
             shown = range(len(mean)) if rows is None else rows
-            alpha = 0.9 if len(shown) <= 20 else 0.4
             for i in shown:
                 if bands:
                     low, high = mean[i] - spread[i], mean[i] + spread[i]
-                    panel.fill_between(steps, low, high, color=_SOFT, alpha=0.12, lw=0)
-                color = _FOR if mean[i, 0] >= mean[i, -1] else _AGAINST
-                style = "-" if mean[i, 0] >= mean[i, -1] else (0, (5, 1))
-                panel.plot(steps, mean[i], color=color, ls=style, lw=1.2, alpha=alpha)
-            if found.prior is not None and np.ndim(found.prior) == 0:
+                    panel.fill_between(steps, low, high, color=_GREY, alpha=0.12, lw=0)
+                falls = mean[i, 0] >= mean[i, -1]
+                panel.plot(steps, mean[i], color=_BLUE if falls else _ORANGE, lw=1.2,
+                           ls="-" if falls else (0, (5, 1)),
+                           alpha=0.9 if len(shown) <= 20 else 0.4)  # fmt: skip
+            if found.prior is not None:
                 panel.axhline(float(found.prior), color=_INK, ls=":", lw=1)
                 panel.annotate("prior", (steps[-1], float(found.prior)), (-2, 3),
                                textcoords="offset points", ha="right", fontsize=8)  # fmt: skip
-            panel.set_title(title)
-            panel.set_xlabel("groups made unknown, from none to all")
+            panel.set(title=title, xlim=steps[[0, -1]])
+            panel.set_xlabel("groups made missing, from none to all")
             if found.classes is not None:
                 panel.set_ylim(-0.02, 1.02)
-            panel.set_xlim(steps[0], steps[-1])
-            _plain(panel)
-        self.axes_[0].set_ylabel(_what(self.trajectories[next(iter(self.trajectories))]))
+            _despine(panel)
+        first = next(iter(self.trajectories.values()))
+        if first.classes is None:
+            self.axes_[0].set_ylabel("prediction")
+        else:
+            label = first.classes[-1] if first.explained is None else first.explained
+            self.axes_[0].set_ylabel(f"probability of {_text(label)}")
         return self
 
 
 class CounterfactualDisplay:
-    """What would change if a group were unknown: bars for each row, longest first.
+    """Draw the effects of missing groups as bars, one panel per row.
 
-    A bar to the left says that the prediction would fall without the group. Its kind, by colour
-    and hatch, says what that means for the decision.
+    A bar to the left means that the prediction falls if the group is missing. Colour and hatch show
+    the effect on the decision.
 
     Parameters
     ----------
     effects : Effects
-        What `promissing.inspection.what_if` returns.
-    y : array (n,), optional
-        The true classes: titles then say which of the four outcomes the decision is, for the
-        positive class.
+        The result of `what_if`.
+    y : array-like of shape (n,), default=None
+        The true classes of two. If given, the titles compare the decisions with them.
 
     Attributes
     ----------
-    figure_, axes_
-        Set by `plot`.
+    effects : Effects
+        The data of the bars.
+    y : ndarray of shape (n,) or None
+        The true classes.
+    figure_ : matplotlib Figure
+        The figure, after `plot`.
+    axes_ : list of matplotlib Axes
+        The panels, after `plot`.
+
+    See Also
+    --------
+    what_if : Computes the effects.
 
     Examples
     --------
     >>> import matplotlib
     >>> matplotlib.use("agg")
     >>> import numpy as np
-    >>> from sklearn.ensemble import HistGradientBoostingClassifier
-    >>> from promissing.inspection.displays import CounterfactualDisplay
-    >>> X = np.random.default_rng(0).normal(size=(300, 4))
-    >>> y = X[:, 0] + X[:, 1] > 0
-    >>> model = HistGradientBoostingClassifier(max_iter=20).fit(X, y)
-    >>> display = CounterfactualDisplay.from_estimator(model, X[:2], y=y[:2])
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from promissing.inspection import CounterfactualDisplay, what_if
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
+    >>> display = CounterfactualDisplay(what_if(model, X[:2])).plot()
     >>> len(display.axes_)
     2
     """
@@ -240,7 +264,7 @@ class CounterfactualDisplay:
         cls,
         estimator: Any,
         X: Any,
-        groups: Any = None,
+        groups: Groups = None,
         *,
         y: ArrayLike | None = None,
         target: Any = None,
@@ -248,27 +272,48 @@ class CounterfactualDisplay:
         max_groups: int = 15,
         ax: Any = None,
     ) -> Self:
-        """Compute and draw the effects of a fitted model.
+        r"""Compute and draw the effects for a fitted model.
 
         Parameters
         ----------
         estimator : fitted estimator
-            As the `model` of `promissing.inspection.what_if`.
-        X, groups, target, positive
-            As in `promissing.inspection.what_if`.
-        y : array (n,), optional
-            The true classes.
+            The model, as in `what_if`.
+        X : DataFrame, array or list of rows of shape (n, p)
+            The rows to explain.
+        groups : mapping of str to columns, "modalities" or None, default=None
+            The columns that are made missing together, as in `what_if`.
+        y : array-like of shape (n,), default=None
+            The true classes of two. If given, the titles compare the decisions with them.
+        target : label or int, default=None
+            The class or output that is explained, as in `what_if`.
+        positive : label, default=None
+            The positive class of two, as in `what_if`.
         max_groups : int, default=15
-            How many bars are drawn at most.
-        ax : Axes or sequence of Axes, optional
-            One for each row; by default a new figure.
+            The largest number of bars in a panel.
+        ax : Axes or sequence of Axes, default=None
+            One for each row. By default there is a new figure.
 
         Returns
         -------
         CounterfactualDisplay
+            The display, after `plot`.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from promissing.inspection import CounterfactualDisplay
+        >>> X = np.random.default_rng(0).normal(size=(100, 4))
+        >>> y = X[:, 0] + X[:, 1] > 0
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, y)
+        >>> display = CounterfactualDisplay.from_estimator(model, X[:1], y=y[:1])
+        >>> display.axes_[0].get_title()
+        '0: P(True) = 0.00\ntrue negative for True'
         """
-        found = what_if(estimator, X, groups=groups, target=target, positive=positive)
-        return cls(found, y=y).plot(ax=ax, max_groups=max_groups)
+        effects = what_if(estimator, X, groups, target=target, positive=positive)
+        return cls(effects, y=y).plot(ax=ax, max_groups=max_groups)
 
     def plot(
         self, *, ax: Any = None, rows: Sequence[int] | None = None, max_groups: int = 15
@@ -277,82 +322,97 @@ class CounterfactualDisplay:
 
         Parameters
         ----------
-        ax : Axes or sequence of Axes, optional
-            One for each row; by default a new figure.
-        rows : sequence of int, optional
+        ax : Axes or sequence of Axes, default=None
+            One for each row. By default there is a new figure, with a legend.
+        rows : sequence of int, default=None
             The positions of the rows to draw; by default all.
         max_groups : int, default=15
-            How many bars are drawn at most.
+            The largest number of bars in a panel.
 
         Returns
         -------
         CounterfactualDisplay
+            The display itself.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from promissing.inspection import CounterfactualDisplay, what_if
+        >>> X = np.random.default_rng(0).normal(size=(100, 4))
+        >>> model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
+        >>> display = CounterfactualDisplay(what_if(model, X[:5])).plot(rows=[3], max_groups=2)
+        >>> len(display.axes_[0].patches)
+        2
         """
         found = self.effects
-        shown = list(range(len(found.prediction)) if rows is None else rows)
-        bars = min(max_groups, len(found.groups))
-        self.figure_, self.axes_ = _new_axes(len(shown), 5.2, 1.2 + 0.24 * bars, ax)
+        shown = range(len(found.prediction)) if rows is None else rows
+        n_bars = min(max_groups, len(found.groups))
+        self.figure_, self.axes_ = _panels(len(shown), 5.2, 1.2 + 0.24 * n_bars, ax)
         outcomes = None if self.y is None else found.outcomes(self.y)
-        used: set[str] = set()
+        bars: dict[str, Any] = {}  # One bar of each kind, for the legend.
         for panel, i in zip(self.axes_, shown, strict=True):
-            order = np.argsort(-np.abs(found.effects[i]), kind="stable")[:bars]
-            names = [_label(found.groups[g]) for g in order]
+            order = np.argsort(-np.abs(found.effects[i]), kind="stable")[:n_bars]
             for place, g in enumerate(order):
-                kind = "none" if found.kinds is None else str(found.kinds[i, g])
-                if found.kinds is None and found.effects[i, g]:
-                    kind = "opposes" if found.effects[i, g] > 0 else "supports"
-                color, hatch = _KINDS[kind]
-                used.add(kind)
-                panel.barh(place, found.effects[i, g], 0.72, color=color, hatch=hatch,
-                           edgecolor="white", lw=0)  # fmt: skip
+                effect = found.effects[i, g]
+                if found.kinds is not None:
+                    kind = str(found.kinds[i, g])
+                else:
+                    kind = "opposes" if effect > 0 else "supports" if effect < 0 else "none"
+                color, hatch, meaning = _KINDS[kind]
+                bars[kind] = panel.barh(place, effect, 0.72, color=color, hatch=hatch,
+                                        edgecolor="white", lw=0, label=meaning)  # fmt: skip
                 if not found.known[i, g]:
-                    panel.annotate("unknown", (0, place), (3, 0), textcoords="offset points",
-                                   va="center", fontsize=7, color=_SOFT)  # fmt: skip
-            panel.set_yticks(range(len(order)), names)
+                    panel.annotate("missing", (0, place), (3, 0), textcoords="offset points",
+                                   va="center", fontsize=7, color=_GREY)  # fmt: skip
+            panel.set_yticks(range(n_bars), [_text(found.groups[g]) for g in order])
             panel.invert_yaxis()
             panel.axvline(0, color=_INK, lw=0.8)
-            panel.set_title(_title(found, i, None if outcomes is None else outcomes[i]))
-            panel.set_xlabel(f"change of {_short(found, i)} if it were unknown")
-            _plain(panel)
+            label = found.positive if found.explained is None else found.explained[i]
+            what = "the prediction" if label is None else f"P({_text(label)})"
+            title = f"{found.index[i]}: " + ("" if found.classes is None else f"{what} = ")
+            title += f"{found.prediction[i]:.2f}"
+            if outcomes is not None:
+                title += f"\n{outcomes[i]} for {_text(found.positive)}"
+            panel.set_title(title)
+            panel.set_xlabel(f"change of {what} if missing")
+            _despine(panel)
             panel.grid(False, axis="y")
         if found.kinds is not None and ax is None:
-            from matplotlib.patches import Patch
-
-            marks = [
-                Patch(
-                    facecolor=_KINDS[kind][0],
-                    hatch=_KINDS[kind][1],
-                    edgecolor="white",
-                    label=_WHAT[kind],
-                )
-                for kind in _KINDS
-                if kind in used
-            ]
-            self.figure_.legend(handles=marks, loc="outside lower center", ncols=2, frameon=False)
+            handles = [bars[kind] for kind in _KINDS if kind in bars]
+            self.figure_.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
         return self
 
 
 class NeutralizerDisplay:
-    """What each neuron takes a gap for: the neutralizers U as a map of neurons and columns.
+    """Draw neutralizers, the values by which neurons replace missing values, as a map.
 
     Parameters
     ----------
-    neutralizers : ndarray (s, p)
-        As layers' `neutralizers()` and, by feature, estimators' `neutralizers_` give them.
-        A masked entry is a column that does not reach the neuron.
-    names : sequence of str, optional
-        The columns.
+    neutralizers : array-like of shape (s, p)
+        The neutralizers of s neurons and p columns, as returned by the method `neutralizers` of a
+        layer. A masked entry is a column that is not connected to the neuron.
+    names : sequence of str, default=None
+        The names of the columns.
 
     Attributes
     ----------
-    figure_, axes_
-        Set by `plot`.
+    neutralizers : masked array of shape (s, p)
+        The data of the map.
+    names : list of str or None
+        The names of the columns.
+    figure_ : matplotlib Figure
+        The figure, after `plot`.
+    axes_ : list of matplotlib Axes
+        The panel, after `plot`.
 
     Examples
     --------
     >>> import matplotlib
     >>> matplotlib.use("agg")
-    >>> from promissing.inspection.displays import NeutralizerDisplay
+    >>> from promissing.inspection import NeutralizerDisplay
     >>> display = NeutralizerDisplay([[0.5, -1.0], [2.0, 0.0]], ["age", "crp"]).plot()
     >>> display.axes_[0].get_ylabel()
     'neuron'
@@ -365,7 +425,7 @@ class NeutralizerDisplay:
                 "`neutralizers` must have shape (neurons, columns). "
                 f"Received: {self.neutralizers.shape}"
             )
-        self.names = None if names is None else [_label(name) for name in names]
+        self.names = None if names is None else [_text(name) for name in names]
 
     @classmethod
     def from_estimator(
@@ -373,9 +433,9 @@ class NeutralizerDisplay:
     ) -> Self:
         """Draw the neutralizers of one member of a fitted `NanMLP*` or `NanFusion*` model.
 
-        Of a number they are those of its first column, in deviations from the mean; its bins, if it
-        has some, are left out. The neurons of a fusion model see the columns of their own modality
-        only: the rest of the map is empty.
+        For a number or a date they are those of its first encoded column, in standard deviations
+        from the mean; its bins are not drawn. The neurons of a fusion model are connected to the
+        columns of their own modality only: the rest of the map is empty.
 
         Parameters
         ----------
@@ -383,103 +443,139 @@ class NeutralizerDisplay:
 NanFusionRegressor
             The model.
         member : int, default=0
-            Which member of the ensemble.
-        modality : str, optional
-            Which modality of a fusion model; by default all.
-        ax : Axes, optional
-            By default a new figure.
+            The position of the ensemble member.
+        modality : str, default=None
+            The modality of a fusion model; by default all.
+        ax : Axes, default=None
+            The axes to draw on. By default there is a new figure.
 
         Returns
         -------
         NeutralizerDisplay
+            The display, after `plot`.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> import numpy as np
+        >>> from promissing import NanFusionRegressor
+        >>> from promissing.inspection import NeutralizerDisplay
+        >>> X = np.array([[0.0, np.nan], [1.0, 0.5], [np.nan, 2.0], [3.0, 1.0]])
+        >>> model = NanFusionRegressor({"blood": [0], "scan": [1]}, 2, max_iter=1, random_state=0)
+        >>> _ = model.fit(X, [0.0, 1.0, 2.0, 3.0])
+        >>> display = NeutralizerDisplay.from_estimator(model, modality="scan")
+        >>> display.neutralizers.shape
+        (2, 1)
         """
-        every, kinds = estimator.neutralizers_, estimator.encoder_.kinds_
+        neutralizers, kinds = estimator.neutralizers_, estimator.encoder_.kinds_
         if hasattr(estimator, "modalities_"):
             kinds = [kinds[j] for columns in estimator.modalities_.values() for j in columns]
-        kind_of = dict(zip(every, kinds, strict=True))
+        kind_of = dict(zip(neutralizers, kinds, strict=True))
+        modalities = getattr(estimator, "modality_columns_", {})
+        choices = f"one of {list(modalities)}" if modalities else "None for a model without any"
+        expect(modality is None or modality in modalities, "modality", choices, modality)
+        # The features that are connected to the same neurons.
+        connected = list(modalities.values()) or [list(neutralizers)]
+        connected = connected if modality is None else [modalities[modality]]
         names: list[Any] = []
-        blocks: list[Array] = []
-        for features in _features_by_modality(estimator, modality):
+        blocks: list[Any] = []
+        for features in connected:
             parts = []
             for name in features:
-                u = every[name][member]
+                u = neutralizers[name][member]
                 if kind_of[name] in ("number", "date"):
                     u = u[:, :1]
                 parts.append(u)
-                columns = range(u.shape[1])
-                names += [name] if len(columns) == 1 else [f"{name} [{k}]" for k in columns]
+                size = u.shape[1]
+                names += [name] if size == 1 else [f"{name} [{k}]" for k in range(size)]
             blocks.append(np.concatenate(parts, axis=1))
-        connected = block_diag(*[np.ones(block.shape) for block in blocks])
-        whole = np.ma.array(block_diag(*blocks), mask=connected == 0)
+        absent = block_diag(*[np.ones(block.shape) for block in blocks]) == 0
+        whole = np.ma.array(block_diag(*blocks), mask=absent)
         return cls(whole, names).plot(ax=ax)
 
     def plot(self, *, ax: Any = None, limit: float = 3.0) -> Self:
-        """Draw the map; values beyond `limit` are drawn as the limit and marked with a dot.
+        """Draw the map. Values beyond `limit` get the colour of the limit and a dot.
 
         Parameters
         ----------
-        ax : Axes, optional
-            By default a new figure.
-        limit : float, default=3
-            Where the colours end.
+        ax : Axes, default=None
+            The axes to draw on. By default there is a new figure.
+        limit : float, default=3.0
+            The absolute value at which the colours end.
 
         Returns
         -------
         NeutralizerDisplay
+            The display itself.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> from promissing.inspection import NeutralizerDisplay
+        >>> display = NeutralizerDisplay([[0.5, -1.0], [2.0, 0.0]]).plot(limit=1)
+        >>> display.axes_[0].lines[0].get_xdata()
+        array([0])
         """
         u, mask = self.neutralizers.data, np.ma.getmaskarray(self.neutralizers)
-        size = 1.5 + 0.28 * u.shape[1], min(1.2 + 0.16 * u.shape[0], 12)
-        self.figure_, self.axes_ = _new_axes(1, *size, ax)
+        n_neurons, n_columns = u.shape
+        size = 1.5 + 0.28 * n_columns, min(1.2 + 0.16 * n_neurons, 12)
+        self.figure_, self.axes_ = _panels(1, *size, ax)
         (panel,) = self.axes_
-        image = panel.imshow(
-            np.ma.array(np.clip(np.nan_to_num(u, nan=0.0), -limit, limit), mask=mask),
-            cmap="PuOr",
-            vmin=-limit,
-            vmax=limit,
-            aspect="auto",
-            interpolation="none",
-        )
+        values = np.ma.array(np.clip(np.nan_to_num(u, nan=0.0), -limit, limit), mask=mask)
+        image = panel.imshow(values, cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto",
+                             interpolation="none")  # fmt: skip
         rows, columns = np.nonzero(~(np.abs(u) <= limit) & ~mask)
         panel.plot(columns, rows, ".", color=_INK, ms=3)
-        names = self.names or [str(j) for j in range(u.shape[1])]
-        panel.set_xticks(range(u.shape[1]), names, rotation=90)
-        panel.set_xlabel("column")
-        panel.set_ylabel("neuron")
-        panel.set_title("What a gap is taken for")
+        panel.set_xticks(range(n_columns), self.names or range(n_columns), rotation=90)
+        panel.set(xlabel="column", ylabel="neuron", title="Neutralizers of missing values")
         bar = self.figure_.colorbar(image, ax=panel)
-        bar.set_label(f"in deviations from the mean; dots lie beyond {limit:g}")
+        bar.set_label(f"in standard deviations from the mean; dots: beyond {limit:g}")
         return self
 
 
 class ModalityDecisionDisplay:
-    """What each modality says by itself, and the decision of all: one panel per row.
+    """Draw the predictions of each modality alone and of the whole model, one panel per row.
 
     Parameters
     ----------
-    decisions : mapping of str to array (n,)
+    decisions : mapping of str to array-like of shape (n,)
         The probability of the positive class, or the predicted number, by modality.
-    final : array (n,)
+    final : array-like of shape (n,)
         The same of the whole model.
-    known : mapping of str to array of bool (n,), optional
-        Whether anything of the modality was known.
-    index : sequence, optional
-        What the rows are called.
-    positive : label, optional
+    known : mapping of str to array-like of bool of shape (n,), default=None
+        Whether any value of the modality is known.
+    index : sequence, default=None
+        The names of the rows.
+    positive : label, default=None
         The class whose probability is drawn; None for numbers.
 
     Attributes
     ----------
-    figure_, axes_
-        Set by `plot`.
+    decisions : dict of str to ndarray of shape (n,)
+        The predictions by modality.
+    final : ndarray of shape (n,)
+        The predictions of the whole model.
+    known : dict of str to ndarray of bool of shape (n,)
+        Whether any value of the modality is known.
+    index : list
+        The names of the rows.
+    positive : label or None
+        The class whose probability is drawn.
+    figure_ : matplotlib Figure
+        The figure, after `plot`.
+    axes_ : list of matplotlib Axes
+        The panels, after `plot`.
 
     Examples
     --------
     >>> import matplotlib
     >>> matplotlib.use("agg")
-    >>> from promissing.inspection.displays import ModalityDecisionDisplay
+    >>> from promissing.inspection import ModalityDecisionDisplay
     >>> decisions = {"blood": [0.2], "scan": [0.4]}
     >>> ModalityDecisionDisplay(decisions, [0.3], positive="ill").plot().axes_[0].get_xlabel()
-    'P(ill) by itself (hollow: it is unknown)'
+    'P(ill) of the modality alone (hollow: missing)'
     """
 
     def __init__(
@@ -493,7 +589,7 @@ class ModalityDecisionDisplay:
     ) -> None:
         self.decisions = {name: np.asarray(value) for name, value in decisions.items()}
         self.final = np.asarray(final)
-        self.known = None if known is None else {k: np.asarray(v) for k, v in known.items()}
+        self.known = {name: np.asarray(value) for name, value in (known or {}).items()}
         self.index = list(range(len(self.final)) if index is None else index)
         self.positive = positive
 
@@ -501,35 +597,49 @@ class ModalityDecisionDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, *, positive: Any = None, ax: Any = None
     ) -> Self:
-        """Draw the decisions of a fitted `NanFusionClassifier` or regressor for the rows of X.
+        """Draw the predictions of a fitted fusion model for the rows of X.
 
         Parameters
         ----------
         estimator : fitted NanFusionClassifier or NanFusionRegressor
             The model, of two classes or of a number.
-        X : frame or array (n, p)
+        X : DataFrame or array of shape (n, p)
             The rows.
-        positive : label, optional
+        positive : label, default=None
             The class whose probability is drawn; by default the second in sorted order.
-        ax : Axes or sequence of Axes, optional
-            One for each row; by default a new figure.
+        ax : Axes or sequence of Axes, default=None
+            One for each row. By default there is a new figure.
 
         Returns
         -------
         ModalityDecisionDisplay
+            The display, after `plot`.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> import numpy as np
+        >>> from promissing import NanFusionRegressor
+        >>> from promissing.inspection import ModalityDecisionDisplay
+        >>> X = np.array([[0.0, np.nan], [1.0, 0.5], [np.nan, 2.0], [3.0, 1.0]])
+        >>> model = NanFusionRegressor({"blood": [0], "scan": [1]}, 2, max_iter=1, random_state=0)
+        >>> _ = model.fit(X, [0.0, 1.0, 2.0, 3.0])
+        >>> display = ModalityDecisionDisplay.from_estimator(model, X[:1])
+        >>> display.known["scan"].tolist()
+        [False]
         """
         if len(getattr(estimator, "classes_", (0, 1))) != 2:
             raise ValueError("Decisions are drawn for two classes or for a number.")
-        found = what_if(estimator, X, groups="modalities", positive=positive)
+        found = what_if(estimator, X, "modalities", positive=positive)
         decisions = estimator.decision_by_modality(X)
         if found.classes is not None:
             column = found.classes.tolist().index(found.positive)
             decisions = {name: proba[:, column] for name, proba in decisions.items()}
-        known = {str(name): found.known[:, g] for g, name in enumerate(found.groups)}
         display = cls(
             decisions,
             found.prediction,
-            known=known,
+            known={str(name): found.known[:, g] for g, name in enumerate(found.groups)},
             index=list(found.index),
             positive=found.positive,
         )
@@ -540,92 +650,77 @@ class ModalityDecisionDisplay:
 
         Parameters
         ----------
-        ax : Axes or sequence of Axes, optional
-            One for each row; by default a new figure.
-        rows : sequence of int, optional
+        ax : Axes or sequence of Axes, default=None
+            One for each row. By default there is a new figure.
+        rows : sequence of int, default=None
             The positions of the rows to draw; by default all.
 
         Returns
         -------
         ModalityDecisionDisplay
+            The display itself.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> from promissing.inspection import ModalityDecisionDisplay
+        >>> decisions = {"blood": [0.2, 0.7], "scan": [0.4, 0.9]}
+        >>> display = ModalityDecisionDisplay(decisions, [0.3, 0.8], index=["Ann", "Bo"])
+        >>> display.plot(rows=[1]).axes_[0].get_title()
+        'Bo'
         """
-        shown = list(range(len(self.final)) if rows is None else rows)
-        names = list(self.decisions)
-        self.figure_, self.axes_ = _new_axes(len(shown), 4.2, 1.2 + 0.24 * len(names), ax)
+        shown = range(len(self.final)) if rows is None else rows
+        values = np.array(list(self.decisions.values()))
+        n_modalities = len(values)
+        what = "prediction" if self.positive is None else f"P({_text(self.positive)})"
+        self.figure_, self.axes_ = _panels(len(shown), 4.2, 1.2 + 0.24 * n_modalities, ax)
         for panel, i in zip(self.axes_, shown, strict=True):
-            for place, name in enumerate(names):
-                seen = self.known is None or bool(self.known.get(name, np.ones(1, bool))[i])
-                value = float(self.decisions[name][i])
-                panel.hlines(place, self.final[i], value, color=_SOFT, lw=1, alpha=0.6)
-                panel.plot(value, place, "o", color=_FOR, ms=6,
-                           mfc=_FOR if seen else "white")  # fmt: skip
-            panel.axvline(self.final[i], color=_INK, lw=1.2)
-            said = f"all together: {self.final[i]:.2f}"
-            high = self.final[i] > np.mean([v[i] for v in self.decisions.values()])
-            panel.annotate(said, (self.final[i], -0.7), (-3 if high else 3, 0),
+            final = self.final[i]
+            for place, name in enumerate(self.decisions):
+                known = name not in self.known or self.known[name][i]
+                panel.hlines(place, final, values[place, i], color=_GREY, lw=1, alpha=0.6)
+                panel.plot(values[place, i], place, "o", color=_BLUE, ms=6,
+                           mfc=_BLUE if known else "white")  # fmt: skip
+            panel.axvline(final, color=_INK, lw=1.2)
+            high = final > values[:, i].mean()  # The text goes to the emptier side of the line.
+            panel.annotate(f"all modalities: {final:.2f}", (final, -0.7), (-3 if high else 3, 0),
                            textcoords="offset points", ha="right" if high else "left",
                            fontsize=8, annotation_clip=False)  # fmt: skip
-            panel.set_yticks(range(len(names)), [_label(name) for name in names])
-            panel.set_ylim(len(names) - 0.4, -1.1)
-            panel.set_title(f"{self.index[i]}")
-            what = "decision" if self.positive is None else f"P({_label(self.positive)})"
-            panel.set_xlabel(f"{what} by itself (hollow: it is unknown)")
-            if min(map(np.min, self.decisions.values())) >= 0 and (
-                max(map(np.max, self.decisions.values())) <= 1
-            ):
+            panel.set_yticks(range(n_modalities), [_text(name) for name in self.decisions])
+            panel.set(ylim=(n_modalities - 0.4, -1.1), title=f"{self.index[i]}")
+            panel.set_xlabel(f"{what} of the modality alone (hollow: missing)")
+            if values.min() >= 0 and values.max() <= 1:
                 panel.set_xlim(-0.02, 1.02)
-            _plain(panel)
+            _despine(panel)
         return self
 
 
-def _name(estimator: Any) -> str:
-    """What a model is called: a pipeline by its last step."""
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    return type(last).__name__
+def _panels(n: int, width: float, height: float, ax: Any) -> tuple[Any, list[Any]]:
+    """Return the figure and n axes: the given ones, or new ones of this size."""
+    if ax is not None:
+        given = list(np.ravel(np.asarray(ax, dtype=object)))
+        if len(given) != n:
+            raise ValueError(f"`ax` must hold {n} axes, one for each panel. Received: {len(given)}")
+        return given[0].figure, given
+    from matplotlib import pyplot as plt
+
+    rows = -(-n // max(1, int(16 // width)))
+    columns = -(-n // rows)  # Four panels are drawn two by two.
+    size = (width * columns, height * rows)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    for spare in grid.ravel()[n:]:
+        spare.set_axis_off()
+    return figure, list(grid.ravel()[:n])
 
 
-def _label(name: Any) -> str:
-    """A name in full, wrapped instead of cut, with nothing taken for a formula."""
-    from textwrap import fill
+def _despine(panel: Any) -> None:
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.grid(alpha=0.2, linewidth=0.5)
+    panel.set_axisbelow(True)
 
+
+def _text(name: Any) -> str:
+    """Return a name in full, wrapped, and without characters that matplotlib takes for math."""
     text = " + ".join(map(str, name)) if isinstance(name, tuple) else str(name)
     return fill(text, 32).replace("$", r"\$")
-
-
-def _what(found: Trajectories) -> str:
-    if found.classes is None:
-        return "prediction"
-    label = found.classes[-1] if found.explained is None else found.explained
-    return f"probability of {_label(label)}"
-
-
-def _short(found: Effects, i: int) -> str:
-    """What the bars of a row change, in a word: the prediction, or the probability of a class."""
-    label = found.positive if found.explained is None else found.explained[i]
-    return "the prediction" if label is None else f"P({_label(label)})"
-
-
-def _title(found: Effects, i: int, outcome: str | None) -> str:
-    """The name of a row, its prediction, and the outcome if the truth is known."""
-    what, value = _short(found, i), f"{found.prediction[i]:.2f}"
-    said = (
-        f"{found.index[i]}: {value}"
-        if found.classes is None
-        else f"{found.index[i]}: {what} = {value}"
-    )
-    return said if outcome is None else f"{said}\n{outcome} for {_label(found.positive)}"
-
-
-def _features_by_modality(estimator: Any, modality: str | None) -> list[list[Any]]:
-    """The names of the features that the same neurons see: of every modality, or of all columns."""
-    if not hasattr(estimator, "modalities_"):
-        if modality is not None:
-            raise ValueError(
-                f"`modality` is for fusion models; {type(estimator).__name__} has no modalities. "
-                f"Received: {modality!r}"
-            )
-        return [list(estimator.neutralizers_)]
-    known = estimator.modality_columns_
-    if modality is not None and modality not in known:
-        raise ValueError(f"`modality` must be one of {list(known)}. Received: {modality!r}")
-    return list(known.values()) if modality is None else [known[modality]]
