@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from promissing._selection import Mask
 from promissing.encoding.columns import Float
 from promissing.inspection.blanking import Blanks, Groups
+from promissing.missingness import Mask
 
 __all__ = ["Inquiry"]
 

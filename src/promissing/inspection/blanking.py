@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from promissing._selection import Columns, Mask, Source, expect, observed, open_source, positions
+from promissing._validation import expect
 from promissing.encoding.columns import Key
-from promissing.missingness import remove
+from promissing.missingness import Columns, Mask, Source, observed, open_source, positions, remove
 
 __all__ = ["Blanks", "Groups"]
 

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from promissing._selection import Mask
 from promissing.encoding.columns import Float
 from promissing.inspection.asking import Inquiry
 from promissing.inspection.blanking import Groups
+from promissing.missingness import Mask
 
 __all__ = ["Effects", "what_if"]
 

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from promissing._selection import Mask, Rng, expect, is_whole
+from promissing._validation import expect, is_whole
 from promissing.encoding.columns import Float, Key
 from promissing.inspection.asking import Inquiry
 from promissing.inspection.blanking import Groups
+from promissing.missingness import Mask, Rng
 
 __all__ = ["ShapleyValues", "generator", "shapley"]
 

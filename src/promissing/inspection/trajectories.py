@@ -12,11 +12,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from promissing import metrics as knowing
-from promissing._selection import Mask, expect, is_whole
+from promissing._validation import expect, is_whole
 from promissing.encoding.columns import Float, Key
 from promissing.inspection.asking import Inquiry
 from promissing.inspection.blanking import Groups
 from promissing.inspection.shapley import generator
+from promissing.missingness import Mask
 
 __all__ = ["Trajectories", "information_loss"]
 
