@@ -105,9 +105,9 @@ def test_values_that_may_stand_for_missing(values, found):
     [
         (["1,5", "2,25", "3"], 'numbers with decimal commas, such as .* pass `decimal=","`'),
         (["1,200", "3,400"], "numbers with commas, such as '1,200', '3,400'"),
-        (["1,5", "2,5", "k.A."], r"numbers, .* but for 'k.A.'.*`missing_values=\['k.A.'\]`"),
+        (["1,5", "2,5", "k.A."], r"numbers, .* except 'k.A.'.*`missing_values=\['k.A.'\]`"),
         (["$1,200", "$950"], "amounts of money, .* pass `kinds={'x': 'number'}`"),
-        (["12 EUR", "7,50 EUR", "-"], r"amounts of money, .* but for '-'.*missing_values=\['-'\]"),
+        (["12 EUR", "7,50 EUR", "-"], r"amounts of money, .* except '-'.*missing_values=\['-'\]"),
         (["45 %", "50%"], "percentages"),
         (["130/80", "120/75", "141/90"], "pairs of numbers, .* split it into two columns"),
         (["31.01.2024", "01.02.2024"], r"dates, such as .* pass `dates=\['x'\]`"),
