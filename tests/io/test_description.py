@@ -132,14 +132,14 @@ def test_other_columns_read_as_what_they_are(values):
 
 
 def test_many_empty_columns_are_described_quickly_and_in_one_note():
-    frame = pd.DataFrame(np.full((5, 20_000), NAN), columns=[f"c{i}" for i in range(20_000)])
+    frame = pd.DataFrame(np.full((5, 5_000), NAN), columns=[f"c{i}" for i in range(5_000)])
     start = time.perf_counter()
     found = describe(frame)
-    assert time.perf_counter() - start < 60
+    assert time.perf_counter() - start < 15
     (note,) = found["notes"]
     assert note.startswith("Columns 'c0', 'c1',")
-    assert note.endswith("and 19995 more are empty.")
-    assert len(found["blocks"][0]["columns"]) == 20_000
+    assert note.endswith("and 4995 more are empty.")
+    assert len(found["blocks"][0]["columns"]) == 5_000
 
 
 def test_of_very_many_columns_those_with_the_same_gaps_are_a_block(monkeypatch):

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from promissing._validation import few, warn
+from promissing._validation import expect, few, is_whole, warn
 from promissing.encoding import columns as _columns
 from promissing.encoding.columns import KINDS, Float, Key, Learned, Scalar, Table
 
@@ -308,29 +308,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Check the parameters, and read those that have an old name."""
         self._n_fine_bins = self._renamed("fine_bins", "n_fine_bins")
         self._unknown_categories = self._renamed("unseen", "unknown_categories")
-        counts = {
-            "n_bins": (self.n_bins, 0),
-            "n_fine_bins": (self._n_fine_bins, 0),
-            "max_categories": (self.max_categories, 1),
-        }
-        for name, (value, least) in counts.items():
-            auto = ", or 'auto'" if name == "n_fine_bins" else ""
-            if auto and isinstance(value, str) and value == "auto":
-                continue
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(
-                    f"`{name}` must be a whole number >= {least}{auto}. Received: {value!r}"
-                )
-        if self._n_fine_bins not in (0, "auto") and not self.n_bins:
-            raise ValueError(
-                "`n_fine_bins` needs `n_bins`, which is 0. "
-                f"Received: n_fine_bins={self._n_fine_bins!r}"
-            )
-        if self._unknown_categories not in ("ignore", "error"):
-            raise ValueError(
-                '`unknown_categories` must be "ignore" or "error". '
-                f"Received: {self._unknown_categories!r}"
-            )
+        n_bins, n_fine, most = self.n_bins, self._n_fine_bins, self.max_categories
+        unknown = self._unknown_categories
+        auto = isinstance(n_fine, str) and n_fine == "auto"
+        counted = auto or (is_whole(n_fine) and n_fine >= 0)
+        expect(is_whole(n_bins) and n_bins >= 0, "n_bins", "a whole number >= 0", n_bins)
+        expect(counted, "n_fine_bins", "a whole number >= 0, or 'auto'", n_fine)
+        expect(is_whole(most) and most >= 1, "max_categories", "a whole number >= 1", most)
+        known = unknown in ("ignore", "error")
+        expect(known, "unknown_categories", '"ignore" or "error"', unknown)
+        expect(auto or n_bins > 0 or n_fine == 0, "n_fine_bins", "0 if `n_bins` is 0", n_fine)
 
     def _renamed(self, old: str, new: str) -> Any:
         """Return the value of a parameter, which may have been given by its old name."""
@@ -579,14 +566,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _declared_kinds(self, names: list[Any]) -> dict[int, str]:
         """Return the declared kinds by position, given the column names of X."""
-        if self.kinds is not None and not isinstance(self.kinds, Mapping):
-            raise ValueError(
-                "`kinds` must be a mapping of columns to kinds, such as {'age': 'number'}. "
-                f"Received: {self.kinds!r}"
-            )
-        whole = int | np.integer
-        by_number = any(isinstance(key, whole) for key in self.kinds or ())
-        if by_number and any(isinstance(n, whole) and n != j for j, n in enumerate(names)):
+        good = self.kinds is None or isinstance(self.kinds, Mapping)
+        expect(good, "kinds", "a mapping such as {'age': 'number'}", self.kinds)
+        by_number = any(is_whole(key) for key in self.kinds or ())
+        if by_number and any(is_whole(n) and n != j for j, n in enumerate(names)):
             raise ValueError(
                 "`kinds` names columns by position, but the column names of X are other numbers: "
                 f"{names[:8]}. Rename the columns to text, and use these names."
@@ -597,8 +580,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for key, kind in (self.kinds or {}).items():
             if key not in position:
                 raise ValueError(f"`kinds` names column {key!r}, which X does not have.")
-            if kind not in KINDS:
-                raise ValueError(f"`kinds[{key!r}]` must be one of {KINDS}. Received: {kind!r}")
+            expect(kind in KINDS, f"kinds[{key!r}]", f"one of {KINDS}", kind)
             declared[position[key]] = kind
         return declared
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from promissing._validation import did_you_mean, listed
+from promissing._validation import did_you_mean, expect, listed
 from promissing.encoding.columns import infer_kind
 from promissing.io.description import find_suspects, is_identifier, reads_as
 from promissing.io.files import FileError
@@ -108,8 +108,7 @@ def define_task(
     """
     if target not in frame.columns:
         raise ValueError(f"There is no column {target!r}.{did_you_mean(target, frame.columns)}")
-    if task not in (None, *TASKS):
-        raise ValueError(f"`task` must be one of {TASKS}. Received: {task!r}")
+    expect(task in (None, *TASKS), "task", f"one of {TASKS}", task)
     notes: list[str] = []
     known = frame[target].notna().to_numpy()
     lost = int((~known).sum())
@@ -225,7 +224,7 @@ def _refuse_markers(y: pd.Series, target: str) -> None:
     raise ValueError(
         f"The target {target!r} holds {', '.join(map(repr, found[:5]))} in {rows} of {len(y)} "
         "rows, which may mean missing. To leave these rows out, pass "
-        f"`missing_values={[str(v) for v in found]}`. To keep them as values, pass "
+        f"`missing_values={[str(v) for v in found]}`. To learn them as they are, pass "
         f"`kinds={{{target!r}: {kind!r}}}`."
     )
 
