@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from promissing._validation import did_you_mean, few
 from promissing.encoding.columns import KINDS
@@ -454,7 +456,6 @@ def _read_csv(
     text: Collection[str],
 ) -> pd.DataFrame:
     """Read delimited text; the parameters are those of `read_table`."""
-    import pyarrow as pa
     from pyarrow import csv as arrow
 
     if separator is None and file.tabs:
@@ -506,9 +507,6 @@ def _read_csv(
 
 def _drop_padded(cells: Any, missing: Sequence[str]) -> Any:
     """Make cells missing that mean missing, apart from spaces around them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not pa.types.is_string(cells.type):
         return cells
     hit = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=pa.array(missing, pa.string()))
@@ -588,7 +586,6 @@ def _score(text: str, complete: bool, separator: str) -> tuple[float, int, list[
 
 
 def _read_parquet(file: _File) -> pd.DataFrame:
-    import pyarrow as pa
     from pyarrow import parquet
 
     with file.open() as opened:
@@ -614,8 +611,6 @@ def _read_parquet(file: _File) -> pd.DataFrame:
 
 def _to_pandas(table: Any) -> pd.DataFrame:
     """Convert to pandas so that missing values keep the kind of a column."""
-    import pyarrow as pa
-
     # A column without any value is one of numbers.
     columns = [c.cast(pa.float64()) if pa.types.is_null(c.type) else c for c in table.columns]
     table = pa.table(columns, names=table.column_names)

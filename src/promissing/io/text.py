@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from promissing._validation import warn
@@ -79,6 +81,11 @@ class _DecimalSigns(NamedTuple):
     either_point: int
 
     @property
+    def all_numbers(self) -> bool:
+        """Whether every observed cell is a number."""
+        return self.numbers == self.cells
+
+    @property
     def decimal(self) -> str | None:
         """The decimal sign, if the cells determine it."""
         if bool(self.comma) == bool(self.point):
@@ -109,8 +116,6 @@ class TextFormat(NamedTuple):
 
 def are_numbers(texts: Sequence[str]) -> NDArray[np.bool_]:
     """Return which texts are numbers, with a decimal comma or point."""
-    import pyarrow as pa
-
     return np.asarray(_masks(pa.array(list(texts), pa.string()))[0])
 
 
@@ -123,13 +128,11 @@ def read_number_columns(
     also separate thousands. If a column has no other cells, `decimal` decides, then the majority of
     the other columns.
     """
-    import pyarrow as pa
-
     signs = {
         name: found
         for name, cells in columns.items()
         if pa.types.is_string(cells.type) and name not in text
-        if _all_numbers(_count_signs(cells[:_FIRST])) and _all_numbers(found := _count_signs(cells))
+        if _count_signs(cells[:_FIRST]).all_numbers and (found := _count_signs(cells)).all_numbers
     }
     votes = Counter("." for cells in columns.values() if pa.types.is_floating(cells.type))
     votes.update(found.decimal for found in signs.values() if found.decimal)
@@ -167,8 +170,6 @@ def read_number_columns(
 
 def read_signed_numbers(frame: pd.DataFrame, decimal: str, text: Collection[str]) -> None:
     """Replace columns of text in which every cell is a number, and one has a decimal sign."""
-    import pyarrow as pa
-
     for name in frame.columns:
         column = frame[name]
         is_text = column.dtype.kind == "O" and all(isinstance(c, str) for c in column.dropna())
@@ -176,7 +177,7 @@ def read_signed_numbers(frame: pd.DataFrame, decimal: str, text: Collection[str]
             continue
         cells = pa.array(column, pa.string(), from_pandas=True)
         found = _count_signs(cells)
-        if any(found[2:]) and _all_numbers(found):
+        if any(found[2:]) and found.all_numbers:
             values = _read_numbers(cells, found.decimal or decimal)
             frame[name] = values.to_numpy(zero_copy_only=False)
 
@@ -225,21 +226,13 @@ def find_format(values: Sequence[str], name: str) -> TextFormat | None:
     )
 
 
-def _all_numbers(found: _DecimalSigns) -> bool:
-    return found.numbers == found.cells
-
-
 def _example(cells: Any, sign: str) -> str:
     """Return the first cell that contains the sign."""
-    import pyarrow.compute as pc
-
     return str(cells.filter(pc.match_substring(cells, sign))[0].as_py())
 
 
 def _masks(cells: Any) -> tuple[Any, Any, Any, Any]:
     """Return which cells are numbers, have a decimal comma, a decimal point, or either."""
-    import pyarrow.compute as pc
-
     cells = pc.utf8_trim_whitespace(cells)
 
     def match(pattern: str) -> Any:
@@ -254,8 +247,6 @@ def _masks(cells: Any) -> tuple[Any, Any, Any, Any]:
 
 def _count_signs(cells: Any) -> _DecimalSigns:
     """Count how a pyarrow array of text writes numbers."""
-    import pyarrow.compute as pc
-
     number, comma, point, either = _masks(cells)
     either_comma = pc.and_(either, pc.fill_null(pc.match_substring(cells, ","), False))
     found = (number, comma, point, either_comma, pc.and_not(either, either_comma))
@@ -268,9 +259,6 @@ def _read_numbers(cells: Any, decimal: str | None) -> Any:
 
     `decimal` is the decimal sign of cells with two meanings; if None, such cells become null.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     cells = pc.utf8_trim_whitespace(cells)
     number, comma, _, either = _masks(cells)
     if decimal is None:
@@ -287,8 +275,6 @@ def _read_numbers(cells: Any, decimal: str | None) -> Any:
 
 def _read_decorated_numbers(texts: pd.Series, decimal: str | None) -> pd.Series:
     """Read numbers with a currency, a percent sign or a unit; NaN for other text."""
-    import pyarrow as pa
-
     codes, distinct = pd.factorize(texts)
     bare = pa.array(_bare_numbers(distinct.tolist()), pa.string())
     found = _count_signs(bare)
@@ -332,7 +318,10 @@ def _read_dates(texts: pd.Series, form: str | None) -> pd.Series:
     """
     texts = texts.str.strip()
     if form is not None:
-        return pd.to_datetime(texts, format=form, errors="coerce")
+        try:
+            return pd.to_datetime(texts, format=form, errors="coerce")
+        except ValueError as error:
+            raise ValueError(f"`dates` of column {texts.name!r}: {error}.") from None
     iso = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True).dt.tz_localize(None)
     if (iso.notna() | texts.isna()).all():
         return iso
@@ -349,8 +338,6 @@ def _read_dates(texts: pd.Series, form: str | None) -> pd.Series:
 
 def _find_numbers(values: list[str], name: str) -> TextFormat | None:
     """Recognize numbers with an ambiguous decimal sign, or with a few other texts among them."""
-    import pyarrow as pa
-
     number, comma, point, either = map(np.asarray, _masks(pa.array(values, pa.string())))
     odd = [text for text, good in zip(values, number, strict=True) if not good]
     examples = [text for text, good in zip(values, number, strict=True) if good]
