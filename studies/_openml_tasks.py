@@ -112,12 +112,12 @@ def lose(
         share = float(mechanism.removeprefix(GRID))
         rng = np.random.default_rng([seed, repetition, 1, len(MECHANISMS), part, int(share * 1e6)])
         return np.asarray(
-            missingness.mcar_grid(X, ratio=ratio, column_ratio=share, rng=rng), np.float64
+            missingness.mcar_grid(X, ratio=ratio, column_ratio=share, random_state=rng), np.float64
         )
     rng = np.random.default_rng([seed, repetition, 1, MECHANISMS.index(mechanism), part])
     driver = ranked[1] if mechanism == "mar" else None
     lost = missingness.Mechanism(mechanism)(
-        X, ratio=ratio, rng=rng, columns=ranked[0], drivers=driver
+        X, ratio=ratio, random_state=rng, columns=ranked[0], drivers=driver
     )
     return np.asarray(lost, np.float64)
 

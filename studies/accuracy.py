@@ -103,10 +103,10 @@ def lose(X: pd.DataFrame, ranked: list[str], setting: str, seed: int) -> pd.Data
     how, _, ratio = setting.partition("-")
     rng = np.random.default_rng([seed, SETTINGS.index(setting)])
     if how == "cells":
-        return missingness.mcar_grid(X, ratio=float(ratio), column_ratio=1.0, rng=rng)
+        return missingness.mcar_grid(X, ratio=float(ratio), column_ratio=1.0, random_state=rng)
     driver = ranked[1] if how == "mar" else None
     mechanism = missingness.Mechanism(how)
-    return mechanism(X, ratio=float(ratio), rng=rng, columns=ranked[0], drivers=driver)
+    return mechanism(X, ratio=float(ratio), random_state=rng, columns=ranked[0], drivers=driver)
 
 
 def build(method: str, task: str, seed: int) -> Any:

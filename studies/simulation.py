@@ -141,7 +141,7 @@ def draw(mechanism: str, ratio: float, repetition: int, seed: int, n: int = 1000
     rng = np.random.default_rng(
         [seed, repetition, 1, MECHANISMS.index(mechanism), int(ratio * 1e6)]
     )
-    gaps = missingness.Mechanism(mechanism)(X, ratio=ratio, rng=rng, n_columns=1)
+    gaps = missingness.Mechanism(mechanism)(X, ratio=ratio, random_state=rng, n_columns=1)
     order = np.random.default_rng([seed, repetition, 2]).permutation(n)
     train, test = order[: n // 2], order[n // 2 :]
     return World(X[train], gaps[train], y[train], (X[test], gaps[test]), y[test])

@@ -83,24 +83,26 @@ def ranks_lost(values, gone):
 @few
 @given(seeds, st.integers(1, 60), st.integers(0, 100), st.sampled_from(EXACT))
 def test_exactly_floor_of_n_times_ratio_rows_lose_their_value(seed, n, percent, mechanism):
-    lost = mechanism.mask(numbers(n), ratio=percent / 100, columns=1, rng=seed)
+    lost = mechanism.mask(numbers(n), ratio=percent / 100, columns=1, random_state=seed)
     assert lost.sum(axis=0).tolist() == [0, n * percent // 100, 0]
 
 
 def test_the_floor_is_that_of_the_ratio_as_it_is_written():
     """As floats, 100 * 0.29 is 28.999999999999996."""
-    assert mcar.mask(numbers(100), ratio=0.29, rng=0).sum() == 29
-    assert mcar.mask(numbers(3), ratio=1 / 3, rng=0).sum() == 1
+    assert mcar.mask(numbers(100), ratio=0.29, random_state=0).sum() == 29
+    assert mcar.mask(numbers(3), ratio=1 / 3, random_state=0).sum() == 1
 
 
 @pytest.mark.parametrize("mechanism", [*EXACT, mcar_cells, *SMOOTH], ids=lambda m: m.name)
 def test_ratio_0_loses_nothing_and_ratio_1_all(mechanism):
-    assert not mechanism.mask(numbers(), ratio=0, columns=1, rng=0).any()
-    assert mechanism.mask(numbers(), ratio=1, columns=1, rng=0)[:, 1].all()
+    assert not mechanism.mask(numbers(), ratio=0, columns=1, random_state=0).any()
+    assert mechanism.mask(numbers(), ratio=1, columns=1, random_state=0)[:, 1].all()
 
 
 def test_mcar_hits_every_row_alike():
-    share = np.mean([mcar.mask(numbers(5), ratio=0.4, columns=0, rng=s) for s in range(2000)], 0)
+    share = np.mean(
+        [mcar.mask(numbers(5), ratio=0.4, columns=0, random_state=s) for s in range(2000)], 0
+    )
     np.testing.assert_allclose(share[:, 0], 0.4, atol=0.04)
 
 
@@ -108,7 +110,7 @@ def test_mcar_hits_every_row_alike():
 @given(seeds, ratios, st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_mnar_loses_consecutive_ranks_of_the_column_itself(seed, ratio, values):
     x = np.column_stack([np.zeros(len(values)), values])
-    lost = ranks_lost(values, mnar.mask(x, ratio=ratio, columns=1, rng=seed)[:, 1])
+    lost = ranks_lost(values, mnar.mask(x, ratio=ratio, columns=1, random_state=seed)[:, 1])
     assert lost == list(range(lost[0], lost[0] + len(lost))) if lost else True
 
 
@@ -116,14 +118,16 @@ def test_mnar_loses_consecutive_ranks_of_the_column_itself(seed, ratio, values):
 @given(seeds, ratios, st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_mar_loses_consecutive_ranks_of_the_driver(seed, ratio, values):
     x = np.column_stack([numbers(len(values), 1), values])
-    lost = ranks_lost(values, mar.mask(x, ratio=ratio, columns=0, drivers=1, rng=seed)[:, 0])
+    lost = ranks_lost(
+        values, mar.mask(x, ratio=ratio, columns=0, drivers=1, random_state=seed)[:, 0]
+    )
     assert lost == list(range(lost[0], lost[0] + len(lost))) if lost else True
 
 
 @pytest.mark.parametrize("mechanism", [mar, mnar], ids=lambda m: m.name)
 def test_the_start_is_uniform_on_0_to_n_minus_k(mechanism):
     x = np.column_stack([np.arange(10), np.arange(10)])
-    masks = [mechanism.mask(x, ratio=0.7, columns=1, rng=s)[:, 1] for s in range(800)]
+    masks = [mechanism.mask(x, ratio=0.7, columns=1, random_state=s)[:, 1] for s in range(800)]
     starts = np.bincount([np.argmax(mask) for mask in masks])
     assert len(starts) == 4  # 0, 1, 2 and n - k = 3
     assert starts.min() > 150
@@ -132,7 +136,7 @@ def test_the_start_is_uniform_on_0_to_n_minus_k(mechanism):
 def test_ties_rank_as_they_stand():
     x = np.zeros((6, 2))
     for seed in range(20):
-        (lost,) = np.nonzero(mnar.mask(x, ratio=0.5, columns=0, rng=seed)[:, 0])
+        (lost,) = np.nonzero(mnar.mask(x, ratio=0.5, columns=0, random_state=seed)[:, 0])
         assert lost.tolist() == list(range(lost[0], lost[0] + 3))
 
 
@@ -141,7 +145,7 @@ def test_ties_rank_as_they_stand():
 def test_mcar_and_mar_do_not_depend_on_what_is_lost(seed, ratio, mechanism):
     x, other = numbers(30, 5), numbers(30, 5, seed=1)
     other[:, 3:] = x[:, 3:]
-    how = {"ratio": ratio, "columns": [0, 1, 2], "drivers": [4, 3, 4], "rng": seed}
+    how = {"ratio": ratio, "columns": [0, 1, 2], "drivers": [4, 3, 4], "random_state": seed}
     assert_array_equal(mechanism.mask(x, **how), mechanism.mask(other, **how))
 
 
@@ -150,22 +154,22 @@ def test_mcar_and_mar_do_not_depend_on_what_is_lost(seed, ratio, mechanism):
 def test_mar_stays_mar_with_several_columns_as_a_driver_loses_nothing(seed, mechanism):
     """Column by column it would turn into MNAR once a driver has lost values."""
     x = numbers(40, 6)
-    lost = mechanism.mask(x, ratio=0.5, n_columns=4, rng=seed)
+    lost = mechanism.mask(x, ratio=0.5, n_columns=4, random_state=seed)
     columns = lost.any(axis=0)
     assert columns.sum() == 4
     other = np.where(columns, numbers(40, 6, seed=1), x)
-    assert_array_equal(mechanism.mask(other, ratio=0.5, n_columns=4, rng=seed), lost)
+    assert_array_equal(mechanism.mask(other, ratio=0.5, n_columns=4, random_state=seed), lost)
 
 
 def test_each_column_loses_rows_of_its_own():
-    lost = mcar.mask(numbers(100), ratio=0.5, n_columns="all", rng=0)
+    lost = mcar.mask(numbers(100), ratio=0.5, n_columns="all", random_state=0)
     assert lost.sum(axis=0).tolist() == [50, 50, 50]
     assert not np.array_equal(lost[:, 0], lost[:, 1])
 
 
 def test_columns_and_drivers_are_random_unless_chosen():
     x = numbers(10, 3)
-    hit = {int(mcar.mask(x, ratio=0.5, rng=s).any(axis=0).argmax()) for s in range(40)}
+    hit = {int(mcar.mask(x, ratio=0.5, random_state=s).any(axis=0).argmax()) for s in range(40)}
     assert hit == {0, 1, 2}
     drivers = set()
     for seed in range(40):
@@ -177,8 +181,8 @@ def test_columns_and_drivers_are_random_unless_chosen():
 
 
 def test_all_columns_but_a_driver_lose_values_under_mar():
-    assert mar.mask(numbers(), ratio=0.5, n_columns="all", rng=0).any(axis=0).sum() == 2
-    lost = mar.mask(numbers(), ratio=0.5, n_columns="all", drivers=1, rng=0)
+    assert mar.mask(numbers(), ratio=0.5, n_columns="all", random_state=0).any(axis=0).sum() == 2
+    lost = mar.mask(numbers(), ratio=0.5, n_columns="all", drivers=1, random_state=0)
     assert lost.any(axis=0).tolist() == [True, False, True]
 
 
@@ -190,7 +194,7 @@ def test_all_columns_but_a_driver_lose_values_under_mar():
 def test_what_is_missing_already_is_not_lost_again(seed, ratio, mechanism):
     x = numbers()
     x[np.random.default_rng(seed).random(x.shape) < 0.4] = NAN
-    lost = mechanism.mask(x, ratio=ratio, columns=[0, 1], rng=seed)
+    lost = mechanism.mask(x, ratio=ratio, columns=[0, 1], random_state=seed)
     assert not (lost & np.isnan(x)).any()
     if mechanism in EXACT:
         there = (~np.isnan(x)).sum(axis=0)
@@ -201,14 +205,14 @@ def test_what_is_missing_already_is_not_lost_again(seed, ratio, mechanism):
 
 def test_mnar_ranks_observed_values_only():
     x = np.array([[3.0], [NAN], [1.0], [NAN], [2.0]])
-    lost = {tuple(np.flatnonzero(mnar.mask(x, ratio=0.7, rng=s))) for s in range(30)}
+    lost = {tuple(np.flatnonzero(mnar.mask(x, ratio=0.7, random_state=s))) for s in range(30)}
     assert lost == {(2, 4), (0, 4)}
 
 
 def test_a_row_without_a_driver_ranks_last():
     x = np.array([[0.0, NAN], [0.0, 2.0], [0.0, 1.0], [0.0, NAN]])
     lost = {
-        tuple(np.flatnonzero(mar.mask(x, ratio=0.5, columns=0, drivers=1, rng=s)[:, 0]))
+        tuple(np.flatnonzero(mar.mask(x, ratio=0.5, columns=0, drivers=1, random_state=s)[:, 0]))
         for s in range(40)
     }
     assert lost == {(1, 2), (0, 1), (0, 3)}
@@ -218,8 +222,8 @@ def test_a_row_without_a_driver_ranks_last():
 def test_a_column_or_a_driver_that_was_never_observed(mechanism):
     x = numbers()
     x[:, 0] = NAN
-    assert not mechanism.mask(x, ratio=0.5, columns=0, drivers=1, rng=0).any()
-    lost = mechanism.mask(x, ratio=0.5, columns=1, drivers=0, rng=0)
+    assert not mechanism.mask(x, ratio=0.5, columns=0, drivers=1, random_state=0).any()
+    lost = mechanism.mask(x, ratio=0.5, columns=1, drivers=0, random_state=0)
     assert 10 < lost[:, 1].sum() < 40
 
 
@@ -232,14 +236,14 @@ def test_a_column_or_a_driver_that_was_never_observed(mechanism):
 def test_the_ratio_is_the_expected_share(mechanism, ratio, slope):
     x = np.exp(2 * numbers(200))  # A long tail.
     how = {"ratio": ratio, "slope": slope, "columns": 0, "drivers": 1}
-    share = np.mean([mechanism.mask(x, **how, rng=s)[:, 0].mean() for s in range(60)])
+    share = np.mean([mechanism.mask(x, **how, random_state=s)[:, 0].mean() for s in range(60)])
     assert abs(share - ratio) < 4 * np.sqrt(0.25 / (200 * 60))
 
 
 def test_self_masking_loses_high_values_or_low_ones():
     x = numbers(2000)
-    high = self_masking.mask(x, ratio=0.3, columns=0, rng=0)[:, 0]
-    low = self_masking.mask(x, ratio=0.3, columns=0, slope=-2, rng=0)[:, 0]
+    high = self_masking.mask(x, ratio=0.3, columns=0, random_state=0)[:, 0]
+    low = self_masking.mask(x, ratio=0.3, columns=0, slope=-2, random_state=0)[:, 0]
     assert x[high, 0].mean() > 0.5
     assert x[low, 0].mean() < -0.5
     odds = [np.mean(high[(x[:, 0] > z) & (x[:, 0] < z + 0.5)]) for z in (-1, 0, 1)]
@@ -250,7 +254,7 @@ def test_logistic_mar_follows_the_driver_in_either_direction():
     x = numbers(2000)
     means = []
     for seed in range(8):
-        lost = mar_logistic.mask(x, ratio=0.3, columns=0, drivers=2, rng=seed)[:, 0]
+        lost = mar_logistic.mask(x, ratio=0.3, columns=0, drivers=2, random_state=seed)[:, 0]
         means.append(x[lost, 2].mean())
         assert abs(x[lost, 0].mean()) < 0.15
     assert min(means) < -0.5
@@ -259,24 +263,24 @@ def test_logistic_mar_follows_the_driver_in_either_direction():
 
 def test_logistic_mnar_follows_all_columns_that_lose_values():
     x = numbers(2000)
-    lost = mnar_logistic.mask(x, ratio=0.3, columns=[0, 1], rng=0)[:, 0]
+    lost = mnar_logistic.mask(x, ratio=0.3, columns=[0, 1], random_state=0)[:, 0]
     assert (np.abs(x[lost].mean(axis=0)) > 0.15).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("mechanism", SMOOTH, ids=lambda m: m.name)
 def test_a_smooth_mechanism_does_not_depend_on_units(mechanism):
-    x, how = numbers(), {"ratio": 0.3, "columns": [0, 1], "rng": 0}
+    x, how = numbers(), {"ratio": 0.3, "columns": [0, 1], "random_state": 0}
     assert_array_equal(mechanism.mask(x, **how), mechanism.mask(1000 * x + 5, **how))
 
 
 def test_a_smooth_mechanism_takes_text_as_ranks_and_refuses_infinity():
     frame = pd.DataFrame({"level": ["a", "b", "c", "d"] * 250})
-    lost = self_masking.mask(frame, ratio=0.4, rng=0)[:, 0]
+    lost = self_masking.mask(frame, ratio=0.4, random_state=0)[:, 0]
     by_level = pd.Series(lost).groupby(frame["level"]).mean()
     assert by_level.is_monotonic_increasing
     with pytest.raises(ValueError, match="Column 'b' contains infinity"):
-        self_masking(pd.DataFrame({"b": [1.0, np.inf]}), ratio=0.5, rng=0)
-    assert mnar.mask(np.array([[1.0], [np.inf]]), ratio=0.5, rng=0).sum() == 1
+        self_masking(pd.DataFrame({"b": [1.0, np.inf]}), ratio=0.5, random_state=0)
+    assert mnar.mask(np.array([[1.0], [np.inf]]), ratio=0.5, random_state=0).sum() == 1
 
 
 # ---- cells, features, groups
@@ -285,12 +289,12 @@ def test_a_smooth_mechanism_takes_text_as_ranks_and_refuses_infinity():
 @few
 @given(seeds, ratios, st.integers(1, 20), st.integers(1, 5))
 def test_cells_are_lost_in_exact_number(seed, ratio, n, p):
-    lost = mcar_cells.mask(numbers(n, p), ratio=ratio, rng=seed)
+    lost = mcar_cells.mask(numbers(n, p), ratio=ratio, random_state=seed)
     assert lost.sum() == np.floor(n * p * ratio + 1e-9)
 
 
 def test_cells_of_chosen_columns_only():
-    lost = mcar_cells.mask(numbers(40), ratio=0.25, columns=[0, 2], rng=0)
+    lost = mcar_cells.mask(numbers(40), ratio=0.25, columns=[0, 2], random_state=0)
     assert lost.sum() == 20
     assert not lost[:, 1].any()
 
@@ -299,7 +303,7 @@ def test_cells_of_chosen_columns_only():
     ("column_ratio", "n_columns"), [(0, 0), (0.1, 1), (0.25, 2), (0.5, 4), (0.75, 6), (1, 8)]
 )
 def test_the_grid_of_rows_and_features(column_ratio, n_columns):
-    out = mcar_grid(numbers(20, 8), ratio=0.25, column_ratio=column_ratio, rng=0)
+    out = mcar_grid(numbers(20, 8), ratio=0.25, column_ratio=column_ratio, random_state=0)
     lost = np.isnan(out).sum(axis=0)
     assert sorted(lost) == [0] * (8 - n_columns) + [5] * n_columns
 
@@ -312,20 +316,20 @@ def modalities(n=40):
 
 
 def test_groups_vanish_whole_from_rows_of_their_own():
-    out = drop_groups(modalities(), GROUPS, ratio=0.5, rng=0).isna()
+    out = drop_groups(modalities(), GROUPS, ratio=0.5, random_state=0).isna()
     assert out.sum().tolist() == [20, 20, 20, 20, 20, 0]
     assert_array_equal(out["a"], out["b"])
     assert not out["a"].equals(out["d"])
 
 
 def test_each_group_has_a_ratio_of_its_own():
-    out = drop_groups(modalities(), GROUPS, ratio={"scan": 1, "gene": 0.1}, rng=0).isna()
+    out = drop_groups(modalities(), GROUPS, ratio={"scan": 1, "gene": 0.1}, random_state=0).isna()
     assert out.sum().tolist() == [0, 0, 40, 4, 4, 0]
 
 
 @pytest.mark.parametrize("n_per_row", [0, 1, 2, 3])
 def test_a_number_of_groups_vanishes_from_every_row(n_per_row):
-    out = drop_groups(modalities(), GROUPS, n_per_row=n_per_row, rng=0).isna()
+    out = drop_groups(modalities(), GROUPS, n_per_row=n_per_row, random_state=0).isna()
     assert (out[["a", "c", "d"]].sum(axis=1) == n_per_row).all()
     assert not out["f"].any()
 
@@ -334,9 +338,9 @@ def test_a_group_that_is_not_there_cannot_vanish():
     frame = modalities()
     frame.loc[:19, ["a", "b"]] = NAN
     frame.loc[20:29, "a"] = NAN  # Half of it is still there.
-    out = drop_groups(frame, GROUPS, ratio={"blood": 0.5}, rng=0).isna()
+    out = drop_groups(frame, GROUPS, ratio={"blood": 0.5}, random_state=0).isna()
     assert out["b"].sum() == 20 + 10
-    out = drop_groups(frame, GROUPS, n_per_row=1, rng=0).isna()
+    out = drop_groups(frame, GROUPS, n_per_row=1, random_state=0).isna()
     assert (out.loc[:19, ["c", "d"]].sum(axis=1) == 1).all()
 
 
@@ -350,7 +354,7 @@ def test_the_table_given_is_never_modified(mechanism, kind):
     X = {"array": frame[["age", "dose"]].to_numpy(), "pandas": frame}.get(kind)
     X = pl.from_pandas(frame.reset_index(drop=True)) if X is None else X
     before = pickle.dumps(X)
-    out = mechanism(X, ratio=1, columns=1, drivers=0, rng=0)
+    out = mechanism(X, ratio=1, columns=1, drivers=0, random_state=0)
     assert type(out) is type(X)
     if kind == "array":
         out[:] = -1
@@ -362,14 +366,16 @@ def test_the_table_given_is_never_modified(mechanism, kind):
 @by_name
 def test_a_seed_gives_frames_and_arrays_the_same_mask(mechanism):
     frame = pd.DataFrame(numbers(), columns=list("abc"))
-    how = {"ratio": 0.4, "rng": 3}
+    how = {"ratio": 0.4, "random_state": 3}
     mask = mechanism.mask(frame, **how)
     assert_array_equal(mechanism.mask(frame.to_numpy(), **how), mask)
     assert_array_equal(mechanism.mask(pl.from_pandas(frame), **how), mask)
     assert_array_equal(mechanism.mask(frame.to_numpy().tolist(), **how), mask)
     assert_array_equal(mechanism(frame, **how).isna(), mask)
-    assert_array_equal(mechanism.mask(frame, ratio=0.4, rng=np.random.default_rng(3)), mask)
-    assert not np.array_equal(mechanism.mask(frame, ratio=0.4, rng=4), mask)
+    assert_array_equal(
+        mechanism.mask(frame, ratio=0.4, random_state=np.random.default_rng(3)), mask
+    )
+    assert not np.array_equal(mechanism.mask(frame, ratio=0.4, random_state=4), mask)
 
 
 @few
@@ -395,7 +401,7 @@ def test_a_seed_gives_frames_and_arrays_the_same_mask(mechanism):
 def test_every_spelling_of_a_column_loses_the_same_values(spelled, mechanism, lost, ratio, seed):
     cells, tables = spelled
     extra = np.random.default_rng(seed).normal(size=len(cells)).tolist()
-    how = {"ratio": ratio, "columns": lost, "drivers": 1 - lost, "rng": seed}
+    how = {"ratio": ratio, "columns": lost, "drivers": 1 - lost, "random_state": seed}
     expected = mechanism.mask(spellings.add_column(tables[0][1], extra), **how)
     for name, table in tables[1:]:
         mask = mechanism.mask(spellings.add_column(table, extra), **how)
@@ -412,7 +418,13 @@ def test_an_arrow_dictionary_keeps_its_gaps_and_loses_no_others(null):
     out = remove(frame, np.array([[True], [False], [False], [False], [True]]))
     assert out.dtypes.equals(frame.dtypes)
     assert out["c"].array.__arrow_array__().to_pylist() == [None, "b", None, "a", None]
-    assert mcar.mask(frame, ratio=1, rng=0)[:, 0].tolist() == [True, True, False, True, True]
+    assert mcar.mask(frame, ratio=1, random_state=0)[:, 0].tolist() == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_levels_that_do_not_occur_do_not_count():
@@ -420,10 +432,10 @@ def test_levels_that_do_not_occur_do_not_count():
     levels = ["a", "x", "y", "b", "z", "c"]
     text = pd.DataFrame({"c": cells})
     ordered = pd.DataFrame({"c": pd.Categorical(cells, levels, ordered=True)})
-    expected = self_masking.mask(text, ratio=0.4, rng=0)
-    assert_array_equal(self_masking.mask(ordered, ratio=0.4, rng=0), expected)
+    expected = self_masking.mask(text, ratio=0.4, random_state=0)
+    assert_array_equal(self_masking.mask(ordered, ratio=0.4, random_state=0), expected)
     enum = pl.DataFrame({"c": pl.Series(cells, dtype=pl.Enum(levels))})
-    assert_array_equal(self_masking.mask(enum, ratio=0.4, rng=0), expected)
+    assert_array_equal(self_masking.mask(enum, ratio=0.4, random_state=0), expected)
 
 
 def test_text_that_reads_as_numbers_is_lost_as_those_numbers():
@@ -431,10 +443,12 @@ def test_text_that_reads_as_numbers_is_lost_as_those_numbers():
     plain, text = (pd.DataFrame({"x": [kind(v) for v in numbers]}) for kind in (float, str))
     for mechanism in (mnar, self_masking):
         for seed in range(5):
-            how = {"ratio": 0.5, "rng": seed}
+            how = {"ratio": 0.5, "random_state": seed}
             assert_array_equal(mechanism.mask(text, **how), mechanism.mask(plain, **how))
     default = pd.DataFrame({"x": pd.Categorical(text["x"], ordered=True)})  # Sorted as text.
-    assert_array_equal(mnar.mask(default, ratio=0.5, rng=0), mnar.mask(plain, ratio=0.5, rng=0))
+    assert_array_equal(
+        mnar.mask(default, ratio=0.5, random_state=0), mnar.mask(plain, ratio=0.5, random_state=0)
+    )
     order = ["100", "3", "9", "10", "2", "1"]  # An order of its own is kept.
     ordered = pd.DataFrame({"x": pd.Categorical(text["x"], order, ordered=True)})
     assert lost_values(ordered) == {frozenset(order[i : i + 3]) for i in range(4)}
@@ -444,7 +458,7 @@ def masks_of_text():
     """A mask by every mechanism, of columns whose order a hash could disturb."""
     mixed = [1, "x", 2.5, "y", 3, "z"]
     frame = pd.DataFrame({"a": list("badcfe"), "b": mixed, "c": range(6)})
-    return [m.mask(frame, ratio=0.5, n_columns=2, rng=7).tolist() for m in EVERY]
+    return [m.mask(frame, ratio=0.5, n_columns=2, random_state=7).tolist() for m in EVERY]
 
 
 def test_a_seed_gives_the_same_mask_in_every_process():
@@ -461,12 +475,12 @@ def test_a_seed_gives_the_same_mask_in_every_process():
 
 def test_a_generator_moves_on():
     rng = np.random.default_rng(0)
-    first, second = (mcar.mask(numbers(), ratio=0.5, rng=rng) for _ in range(2))
+    first, second = (mcar.mask(numbers(), ratio=0.5, random_state=rng) for _ in range(2))
     assert not np.array_equal(first, second)
 
 
 def test_pandas_keeps_what_it_can():
-    out = mcar(patients(), ratio=0.4, n_columns="all", rng=0)
+    out = mcar(patients(), ratio=0.4, n_columns="all", random_state=0)
     assert out.dtypes.astype(str).tolist()[:4] == ["float64", "float32", "boolean", "str"]
     assert out["stage"].dtype == patients()["stage"].dtype
     assert out["seen"].dtype == patients()["seen"].dtype
@@ -477,10 +491,10 @@ def test_pandas_keeps_what_it_can():
 
 
 def test_only_columns_that_lose_a_value_change_their_dtype():
-    out = mcar(patients(), ratio=0.4, columns="age", rng=0)
+    out = mcar(patients(), ratio=0.4, columns="age", random_state=0)
     assert out["smoker"].dtype == bool
-    assert mcar(patients(), ratio=0, rng=0).equals(patients())
-    assert mcar(np.arange(6).reshape(3, 2), ratio=0, rng=0).dtype.kind == "i"
+    assert mcar(patients(), ratio=0, random_state=0).equals(patients())
+    assert mcar(np.arange(6).reshape(3, 2), ratio=0, random_state=0).dtype.kind == "i"
 
 
 @pytest.mark.parametrize(
@@ -500,7 +514,7 @@ def test_only_columns_that_lose_a_value_change_their_dtype():
 @pytest.mark.parametrize("mechanism", [mcar, mnar, self_masking], ids=lambda m: m.name)
 def test_dtypes_with_room_for_a_gap_stay(cells, mechanism):
     frame = pd.DataFrame({"x": cells})
-    out = mechanism(frame, ratio=1, rng=0)
+    out = mechanism(frame, ratio=1, random_state=0)
     assert out["x"].isna().all()
     assert out["x"].dtype == frame["x"].dtype
 
@@ -519,7 +533,7 @@ def test_dtypes_with_room_for_a_gap_stay(cells, mechanism):
     ],
 )
 def test_arrays_become_what_can_hold_a_gap(array, kind):
-    out = mnar(array, ratio=0.5, columns=1, rng=0)
+    out = mnar(array, ratio=0.5, columns=1, random_state=0)
     assert out.dtype == np.dtype(kind)
     assert pd.isna(out).sum(axis=0).tolist() == [0, 1]
     assert_array_equal(out[:, 0], np.asarray(array, dtype=object)[:, 0].astype(out.dtype))
@@ -536,7 +550,7 @@ def test_polars_has_nulls_and_keeps_every_dtype():
             "enum": pl.Series(["hi", "lo", "hi", "lo"], dtype=pl.Enum(["lo", "hi"])),
         }
     )
-    out = mcar(frame, ratio=0.5, n_columns="all", rng=0)
+    out = mcar(frame, ratio=0.5, n_columns="all", random_state=0)
     assert out.schema == frame.schema
     assert out.null_count().row(0) == (2, 2, 2, 2, 2, 2)  # bool: floor(3 / 2) and one before
 
@@ -546,7 +560,7 @@ def lost_values(frame, column="x", ratio=0.5):
     values = frame[column].to_list()
     out = set()
     for seed in range(40):
-        mask = mnar.mask(frame, ratio=ratio, columns=column, rng=seed).any(axis=1)
+        mask = mnar.mask(frame, ratio=ratio, columns=column, random_state=seed).any(axis=1)
         out.add(frozenset(value for value, gone in zip(values, mask, strict=True) if gone))
     return out
 
@@ -583,12 +597,14 @@ def test_booleans_dates_and_polars_enums_rank_sensibly():
 
 def test_columns_go_by_name_or_position():
     frame = pd.DataFrame(numbers(), columns=list("abc"))
-    by_name = mcar.mask(frame, ratio=0.5, columns=["c", "a"], rng=0)
-    assert_array_equal(mcar.mask(frame, ratio=0.5, columns=[2, 0], rng=0), by_name)
-    assert_array_equal(mcar.mask(frame, ratio=0.5, columns=(-1, np.int64(0)), rng=0), by_name)
+    by_name = mcar.mask(frame, ratio=0.5, columns=["c", "a"], random_state=0)
+    assert_array_equal(mcar.mask(frame, ratio=0.5, columns=[2, 0], random_state=0), by_name)
+    assert_array_equal(
+        mcar.mask(frame, ratio=0.5, columns=(-1, np.int64(0)), random_state=0), by_name
+    )
     assert by_name.any(axis=0).tolist() == [True, False, True]
     labels = frame.set_axis([2, 1, 0], axis=1)  # A number is a position, as in scikit-learn.
-    assert mcar.mask(labels, ratio=0.5, columns=0, rng=0)[:, 0].any()
+    assert mcar.mask(labels, ratio=0.5, columns=0, random_state=0)[:, 0].any()
 
 
 def test_a_mask_of_ones_own():
@@ -706,7 +722,7 @@ def test_scikit_learns_other_checks(name):
 def test_fit_transform_is_the_mechanism_with_that_seed(mechanism):
     gaps = MissingValues(mechanism.name, ratio=0.4, random_state=5)
     pd.testing.assert_frame_equal(
-        gaps.fit_transform(patients()), mechanism(patients(), ratio=0.4, rng=5)
+        gaps.fit_transform(patients()), mechanism(patients(), ratio=0.4, random_state=5)
     )
 
 
@@ -775,7 +791,7 @@ def test_the_vocabulary():
 def test_a_ratio_outside_0_to_1(mechanism, ratio):
     message = f"`ratio` must be a share between 0 and 1. Received: {ratio!r}"
     with pytest.raises(ValueError, match=message):
-        mechanism(numbers(), ratio=ratio, rng=0)
+        mechanism(numbers(), ratio=ratio, random_state=0)
     with pytest.raises(ValueError, match=message):
         MissingValues(mechanism.name, ratio=ratio).fit(numbers())
 
@@ -808,31 +824,34 @@ FRAME = pd.DataFrame(numbers(), columns=["age", "dose", "weight"])
         ({"columns": "age", "drivers": "dos"}, "`drivers` names column 'dos'.* mean 'dose'?"),
         ({"columns": "age", "drivers": [1, 2]}, "one for each of the 1 that lose.*Received: 2"),
         ({"columns": [0, 1, 2]}, '"mar" needs a driver that loses nothing'),
-        ({"rng": None}, "`rng` must be a whole number >= 0 or a NumPy Generator. Received: None"),
-        ({"rng": -1}, "`rng` must be .*Received: -1"),
+        (
+            {"random_state": None},
+            "`random_state` must be a whole number >= 0 or a NumPy Generator. Received: None",
+        ),
+        ({"random_state": -1}, "`random_state` must be .*Received: -1"),
         ({"slope": np.inf}, "`slope` must be a finite number. Received: inf"),
     ],
 )
 def test_bad_arguments(how, message):
     with pytest.raises(ValueError, match=message):
-        mar(FRAME, **{"ratio": 0.5, "rng": 0, **how})
+        mar(FRAME, **{"ratio": 0.5, "random_state": 0, **how})
 
 
 @pytest.mark.parametrize("mechanism", [mar, mar_logistic], ids=lambda m: m.name)
 @pytest.mark.parametrize("how", [{}, {"columns": 0}, {"columns": 0, "drivers": 0}])
 def test_mar_needs_a_second_column(mechanism, how):
     with pytest.raises(ValueError, match="needs a second column as driver; X has n_features = 1"):
-        mechanism(numbers(p=1), ratio=0.5, rng=0, **how)
+        mechanism(numbers(p=1), ratio=0.5, random_state=0, **how)
 
 
 def test_bad_tables():
     twice = FRAME.set_axis(["age", "age", "dose"], axis=1)
     with pytest.raises(ValueError, match=r"unique. Received more than once: \['age'\]"):
-        mcar(twice, ratio=0.5, rng=0)
+        mcar(twice, ratio=0.5, random_state=0)
     with pytest.raises(ValueError, match="Expected 2D array"):
-        mcar(np.arange(3.0), ratio=0.5, rng=0)
+        mcar(np.arange(3.0), ratio=0.5, random_state=0)
     with pytest.raises(ValueError, match="minimum of 1 is required"):
-        mcar(FRAME[:0], ratio=0.5, rng=0)
+        mcar(FRAME[:0], ratio=0.5, random_state=0)
 
 
 @pytest.mark.parametrize(
@@ -850,12 +869,21 @@ def test_bad_tables():
 )
 def test_bad_groups(how, message):
     with pytest.raises(ValueError, match=message):
-        drop_groups(modalities(), **{"groups": GROUPS, "rng": 0, **how})
+        drop_groups(modalities(), **{"groups": GROUPS, "random_state": 0, **how})
 
 
 def test_a_share_of_columns_outside_0_to_1():
     with pytest.raises(ValueError, match="`column_ratio` must be a share between 0 and 1"):
-        mcar_grid(FRAME, ratio=0.5, column_ratio=2, rng=0)
+        mcar_grid(FRAME, ratio=0.5, column_ratio=2, random_state=0)
+
+
+def test_the_old_name_of_random_state_works_with_a_warning():
+    for function in (mcar, mcar.mask, lambda X, **how: mcar_grid(X, column_ratio=0.5, **how)):
+        with pytest.warns(FutureWarning, match="`rng` is now `random_state`"):
+            old = function(FRAME, ratio=0.5, rng=3)
+        assert_array_equal(old, function(FRAME, ratio=0.5, random_state=3))
+    with pytest.warns(FutureWarning, match="`rng` is now `random_state`"):
+        drop_groups(FRAME, {"body": "age"}, n_per_row=1, rng=3)
 
 
 def test_examples_in_docstrings():

@@ -11,16 +11,16 @@ __all__ = ["MOVED", "OldNames"]
 # The modules of release 0.1.0 that moved, and where their names are now.
 MOVED = {
     "comparison": ("compare",),
-    "description": ("io.description",),
+    "description": ("io",),
     "displays": ("inspection",),
     "explain": ("inspection",),
-    "files": ("io.files",),
+    "files": ("io",),
     "fusion": ("estimators.fusion",),
     "gain": ("compare.gain",),
     "knowing": ("metrics",),
     "mlp": ("estimators.mlp",),
     "persist": ("estimators.persistence",),
-    "problem": ("io.task",),
+    "problem": ("io", "io.task", "estimators.fusion"),
     "strategies": ("compare.strategies",),
     "tables": ("encoding",),
 }
@@ -62,8 +62,9 @@ class OldNames:
                 if found is not sys:
                     import warnings
 
+                    new = getattr(found, "__name__", name)  # Some were renamed, too.
                     warnings.warn(
-                        f"{old}.{name} is now {home}.{name}. The old name will be removed in "
+                        f"{old}.{name} is now {home}.{new}. The old name will be removed in "
                         "release 0.3.",
                         FutureWarning,
                         stacklevel=2,

@@ -1,14 +1,15 @@
-"""Warnings that point to the user's line."""
+"""Checks of parameters, and texts for messages."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
-__all__ = ["expect", "few", "is_whole", "listed", "warn"]
+__all__ = ["did_you_mean", "expect", "few", "is_whole", "listed", "warn"]
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -39,3 +40,13 @@ def expect(condition: bool, argument: str, expected: str, value: Any) -> None:
 def is_whole(value: Any) -> bool:
     """Return whether a value is an integer and no boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def did_you_mean(name: Any, names: Iterable[Any], *, show: int = 8) -> str:
+    """Return the end of an error message: similar names, or else the first `show` names."""
+    known = [str(one) for one in names]
+    lower = {one.lower(): one for one in known}
+    found = get_close_matches(str(name).lower(), lower, n=3, cutoff=0.5)
+    if found:
+        return f" Did you mean {' or '.join(repr(lower[one]) for one in found)}?"
+    return f" There are {few(known, show)}." if show and known else ""

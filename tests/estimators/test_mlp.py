@@ -775,16 +775,16 @@ def test_what_was_never_observed_is_not_counted_as_unknown():
 @pytest.mark.parametrize(
     ("values", "doubt"),
     [
-        ([*map(str, range(39)), "<0.1"], "reads as numbers but for '<0.1'. If"),
+        ([*map(str, range(39)), "<0.1"], "its values are numbers except '<0.1'. To"),
         ([f"2024-01-{day:02}" for day in range(1, 31)], r"`kinds={'x': 'date'}`"),
-        ([f"patient {i}" for i in range(40)], "is another in every row"),
+        ([f"patient {i}" for i in range(40)], "is different in every row"),
     ],
     ids=["numbers", "dates", "identifiers"],
 )
 def test_text_that_may_be_no_category_is_met_with_a_warning(values, doubt):
     frame = pd.DataFrame({"x": np.resize(values, 40)})
     y = np.arange(40) % 2
-    with pytest.warns(UserWarning, match=f"Column 'x' is text, is taken for a category.*{doubt}"):
+    with pytest.warns(UserWarning, match=f"Column 'x' is text and is used as a category.*{doubt}"):
         classifier((8,), max_iter=2).fit(frame, y)
     classifier((8,), max_iter=2, kinds={"x": "category"}).fit(frame, y)
     classifier((8,), max_iter=2).fit(frame.astype("category"), y)

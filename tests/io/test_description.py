@@ -105,9 +105,9 @@ def test_values_that_may_stand_for_missing(values, found):
     [
         (["1,5", "2,25", "3"], 'numbers with decimal commas, such as .* pass `decimal=","`'),
         (["1,200", "3,400"], "numbers with commas, such as '1,200', '3,400'"),
-        (["1,5", "2,5", "k.A."], r"numbers, .* but for 'k.A.'.*`missing_values=\['k.A.'\]`"),
+        (["1,5", "2,5", "k.A."], r"numbers, .* except 'k.A.'.*`missing_values=\['k.A.'\]`"),
         (["$1,200", "$950"], "amounts of money, .* pass `kinds={'x': 'number'}`"),
-        (["12 EUR", "7,50 EUR", "-"], r"amounts of money, .* but for '-'.*missing_values=\['-'\]"),
+        (["12 EUR", "7,50 EUR", "-"], r"amounts of money, .* except '-'.*missing_values=\['-'\]"),
         (["45 %", "50%"], "percentages"),
         (["130/80", "120/75", "141/90"], "pairs of numbers, .* split it into two columns"),
         (["31.01.2024", "01.02.2024"], r"dates, such as .* pass `dates=\['x'\]`"),
@@ -132,14 +132,14 @@ def test_other_columns_read_as_what_they_are(values):
 
 
 def test_many_empty_columns_are_described_quickly_and_in_one_note():
-    frame = pd.DataFrame(np.full((5, 20_000), NAN), columns=[f"c{i}" for i in range(20_000)])
+    frame = pd.DataFrame(np.full((5, 5_000), NAN), columns=[f"c{i}" for i in range(5_000)])
     start = time.perf_counter()
     found = describe(frame)
-    assert time.perf_counter() - start < 60
+    assert time.perf_counter() - start < 15
     (note,) = found["notes"]
     assert note.startswith("Columns 'c0', 'c1',")
-    assert note.endswith("and 19995 more are empty.")
-    assert len(found["blocks"][0]["columns"]) == 20_000
+    assert note.endswith("and 4995 more are empty.")
+    assert len(found["blocks"][0]["columns"]) == 5_000
 
 
 def test_of_very_many_columns_those_with_the_same_gaps_are_a_block(monkeypatch):

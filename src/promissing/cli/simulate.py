@@ -134,7 +134,7 @@ def _lose(
     mask = KNOWN[mechanism].mask(
         part,
         ratio=ratio,
-        rng=seed,
+        random_state=seed,
         columns=None if columns is None else list(columns),
         n_columns="all" if columns is None else None,
         drivers=None if drivers is None else list(drivers),

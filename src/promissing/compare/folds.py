@@ -78,7 +78,7 @@ def rounds(
         seeds = rng.integers(2**31 - 1, size=folds + 2).tolist()
         less = X
         if extra:
-            less = Mechanism(mechanism)(X, ratio=extra, n_columns="all", rng=seeds[-1])
+            less = Mechanism(mechanism)(X, ratio=extra, n_columns="all", random_state=seeds[-1])
         splitter = kind(folds, shuffle=True, random_state=seeds[-2])
         with warnings.catch_warnings():
             # That a class has fewer rows than there are folds: it is scored where it occurs.

@@ -1,4 +1,4 @@
-"""From frames and arrays to matrices of numbers with NaN."""
+"""Encoding of tables as matrices of numbers with NaN."""
 
 from promissing.encoding.table_encoder import TableEncoder, check_weight
 

@@ -1,13 +1,13 @@
-"""Columns of any table: their kinds, their values as float64, and what there is to learn of them.
+"""One column of a table: its kind, its values as float64, and its learned encoding.
 
-What is missing, in any spelling, becomes NaN. Arrays of numbers never meet pandas, which would take
-longer than the work itself; polars is not imported, its columns turn themselves into NumPy.
+Missing values of any type become NaN. NumPy arrays of numbers are not converted to pandas, because
+this would take longer than the encoding itself. Polars is not imported: its columns convert
+themselves to NumPy.
 """
 
 from __future__ import annotations
 
 import datetime
-import heapq
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -26,27 +26,28 @@ from sklearn.utils.validation import check_array
 Float: TypeAlias = NDArray[np.float64]
 Key: TypeAlias = str | int
 Scalar: TypeAlias = str | int | float | bool
-# Shift, scale, lower and upper bound of one output column, and what is then taken off.
+# The formula of one output column: shift, scale, lower bound, upper bound, mean to subtract.
 Map: TypeAlias = tuple[float, float, float, float, float]
 
+KINDS = ("number", "boolean", "category", "date")
 IDENTITY: Map = (0.0, 1.0, -np.inf, np.inf, 0.0)
-# Where there are bins: how many deviations from the mean the first column of a number ends, how
-# many of them are one in the second, and where that ends, so that no slip of a digit rules all.
+UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf, 0.0)  # A feature without an observed value.
+# With bins, a number has two columns: one is clipped at NEAR standard deviations, the other is
+# COARSER times coarser and clipped at FAR, so that a mistyped digit does not dominate.
 NEAR, COARSER, FAR = 3.0, 10.0, 300.0
-UNKNOWN: Map = (np.nan, 1.0, -np.inf, np.inf, 0.0)
-# Text of fewer values is a category, whatever it reads as. Among numbers, so many odd texts are
-# signs of their own and make no category.
-MANY, FEW_ODD = 20, 5
+# Text with up to this many other values among numbers is not a category: the values are markers.
+FEW_ODD = 5
 
-# Whole numbers as text is likely to spell them: no leading zeros, which make a code of it.
+_MANY = 20  # Text with fewer distinct values is a category, even if they are numbers.
+# Whole numbers as text. Leading zeros are not allowed: they indicate a code.
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.0)?")
-# Quantiles may be wrong by this share of the weight: more than sums of weights are rounded by.
+# Tolerance of quantiles, as a share of the total weight. It exceeds the rounding of the sums.
 _ROUNDING = 1e-10
-# Below this, a mean is rounded to so few digits that the order of a sum may decide them.
+# Sums of smaller numbers have so few digits that their rounding depends on the order of the rows.
 _COARSE = 1e-290
 _NUMBERS = (Real, Decimal, np.bool_)
 _DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
-# What `pandas.api.types.infer_dtype` calls things; anything else is a category.
+# The kinds for the results of `pandas.api.types.infer_dtype`; any other is a category.
 _KIND = {
     **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "empty"), "number"),
     **dict.fromkeys(("datetime64", "datetime", "date", "timedelta64", "timedelta"), "date"),
@@ -55,19 +56,20 @@ _KIND = {
 
 
 class Table(NamedTuple):
-    """A table as its columns, each fetched when it is needed.
+    """A table of any type, read column by column.
 
     Attributes
     ----------
     shape : tuple of int
+        Number of rows and columns.
     column : callable
-        `column(j, rows)`: rows (a slice) of column j, a 1-D NumPy or pandas array.
+        `column(j, rows)` returns the rows (a slice) of column j as a 1-D NumPy or pandas array.
     matrix : ndarray or None
-        The whole table where it is a NumPy array of numbers or booleans.
+        The table, if it is a NumPy array of numbers or booleans.
     named : object
-        X, or an empty frame with its column names: where scikit-learn finds them.
+        X, or an empty frame with its column names for scikit-learn's checks.
     sparse : sparse matrix or None
-        The whole table in CSR format where it is a SciPy sparse matrix.
+        The table in CSR format, if it is a SciPy sparse matrix.
     """
 
     shape: tuple[int, int]
@@ -78,11 +80,22 @@ class Table(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What one input column taught: its output columns, and its categories if it has them.
+    """The learned encoding of one input column.
 
-    A category in `categories` has a column of its own; if `other`, all others share one more.
-    `fine` are the output columns of a number that come last, if they are wanted. `doubt` tells why
-    a column of text may be no category.
+    Attributes
+    ----------
+    maps : sequence of Map
+        The output columns.
+    gaps : bool
+        Whether a value is missing.
+    categories : list or None
+        The categories with an output column of their own.
+    other : bool
+        Whether all other categories share one more output column.
+    fine : sequence of Map
+        The output columns of the fine bins.
+    doubt : str
+        Why a column of text may not be a category.
     """
 
     maps: Sequence[Map]
@@ -94,15 +107,15 @@ class Learned(NamedTuple):
 
 
 def open_table(X: Any, estimator: Any = None, *, accept_sparse: bool = False) -> Table:
-    """Look at X as columns, copying nothing; shapes are refused in scikit-learn's words."""
+    """Open X as a `Table` without a copy; the errors on its shape are those of scikit-learn."""
     if issparse(X) and accept_sparse:
         return _open_sparse(X, estimator)
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "biuf":
-        # `check_array` takes several times as long as encoding a row.
+        # `check_array` takes several times longer than the encoding of a row.
         return Table(X.shape, lambda j, rows: X[rows, j], X, X)
     is_polars = hasattr(X, "get_columns")
-    if hasattr(X, "to_pandas") and not is_polars:  # pyarrow, and whoever else knows how.
-        # pandas refuses dictionaries with nulls or repeated entries: see `_decode`.
+    if hasattr(X, "to_pandas") and not is_polars:  # Such as a pyarrow table.
+        # pandas rejects dictionaries with nulls or repeated entries: see `_decode`.
         is_arrow = type(X).__module__.startswith("pyarrow")
         X = X.to_pandas(types_mapper=_keep_dictionary) if is_arrow else X.to_pandas()
     if not (is_polars or isinstance(X, pd.DataFrame)):
@@ -137,23 +150,21 @@ def open_table(X: Any, estimator: Any = None, *, accept_sparse: bool = False) ->
             _refuse_cell(column[0].tolist(), X.columns[j])
         return column
 
-    if is_polars:  # Names of polars 2 are unknown to scikit-learn before it knew narwhals.
+    if is_polars:  # Not every version of scikit-learn finds the names of polars columns.
         return Table(X.shape, from_polars, None, pd.DataFrame(columns=X.columns))
     return Table(X.shape, from_pandas, None, X)
 
 
 def _keep_dictionary(dtype: Any) -> pd.ArrowDtype | None:
-    """Tell pyarrow which pandas dtype a dictionary becomes; others are converted as usual."""
-    return (
-        pd.ArrowDtype(dtype) if hasattr(dtype, "value_type") and hasattr(dtype, "ordered") else None
-    )
+    """Return the pandas dtype of an Arrow dictionary, None for any other type."""
+    is_dictionary = hasattr(dtype, "value_type") and hasattr(dtype, "ordered")
+    return pd.ArrowDtype(dtype) if is_dictionary else None
 
 
 def _decode(series: pd.Series) -> pd.Series:
-    """Turn an Arrow dictionary into pandas categories; any other column stays as it is.
+    """Convert an Arrow dictionary to pandas categories; return any other column unchanged.
 
-    A dictionary may hold nulls, repeated entries and entries that occur in no row, and every chunk
-    may have another one.
+    A dictionary may hold nulls, repeated entries and unused entries, and each chunk has its own.
     """
     dtype = getattr(series.dtype, "pyarrow_dtype", None)
     if dtype is None or _keep_dictionary(dtype) is None:
@@ -166,7 +177,7 @@ def _decode(series: pd.Series) -> pd.Series:
 
 
 def is_missing(column: Any) -> NDArray[np.bool_]:
-    """Tell which cells are missing; NaN is also where pandas takes it for a number."""
+    """Return which cells are missing, including NaN in a nullable float column."""
     missing = np.asarray(pd.isna(column))
     if column.dtype.kind == "f" and not isinstance(column, np.ndarray):
         missing |= np.isnan(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -174,33 +185,28 @@ def is_missing(column: Any) -> NDArray[np.bool_]:
 
 
 def _open_sparse(X: Any, estimator: Any) -> Table:
-    """Look at a sparse matrix as columns; its zeros are observed."""
+    """Open a sparse matrix, whose zeros are observed values."""
     X = check_array(
         X, accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=estimator
     )
-    by_column = cache(lambda: csc_array(X))  # Only fitting and mixed kinds need it.
-
-    def column(j: int, rows: slice) -> Any:
-        return by_column()[:, [j]].toarray()[rows, 0]
-
-    return Table(X.shape, column, None, X, X)
+    by_column = cache(lambda: csc_array(X))  # Only `fit` and tables of mixed kinds need it.
+    return Table(X.shape, lambda j, rows: by_column()[:, [j]].toarray()[rows, 0], None, X, X)
 
 
 def infer_kind(column: Any) -> str:
-    """Tell the kind of a column by its dtype, or by its cells where the dtype is object."""
+    """Return the kind of an array or pandas column, by its dtype or, for objects, its cells."""
     kind = column.dtype.kind
     if kind in "biufmM":
         return {"b": "boolean", "m": "date", "M": "date"}.get(kind, "number")
-    if not isinstance(column, np.ndarray):
-        name = infer_dtype(column)  # Text and categories know without a look at the cells.
-        if name in ("string", "categorical"):
-            return "category"
+    is_array = isinstance(column, np.ndarray)
+    if not is_array and infer_dtype(column) in ("string", "categorical"):
+        return "category"
     cells, seen = _cells(column)
     return _KIND.get(_infer(cells[seen]), "category")
 
 
 def read_number(column: Any, key: Key) -> Float:
-    """Read numbers; text is refused, also where it looks like a number."""
+    """Read numbers. Text is an error, even if it looks like a number."""
     if column.dtype.kind in "biuf":
         if isinstance(column, np.ndarray):
             return column.astype(np.float64)
@@ -212,13 +218,13 @@ def read_number(column: Any, key: Key) -> Float:
     values = np.full(len(cells), np.nan)
     try:
         values[seen] = observed.astype(np.float64)
-    except OverflowError:  # A Python int has no bounds.
+    except OverflowError:  # Python integers are unbounded.
         refuse_infinity(np.inf, np.float64, key)
     return values
 
 
 def read_boolean(column: Any, key: Key) -> Float:
-    """Read booleans as 0 and 1, and 0 and 1 as themselves."""
+    """Read booleans, or the numbers 0 and 1, as 0.0 and 1.0."""
     values = read_number(column, key)
     bad = ~((values == 0) | (values == 1) | np.isnan(values))
     if bad.any():
@@ -227,7 +233,7 @@ def read_boolean(column: Any, key: Key) -> Float:
 
 
 def read_date(column: Any, key: Key) -> Float:
-    """Read points in time as seconds since 1970 UTC, durations as seconds, text as ISO 8601."""
+    """Read dates as seconds since 1970 UTC, durations as seconds, and text as ISO 8601."""
     kind = column.dtype.kind
     if not (isinstance(column, np.ndarray) and kind in "mM"):
         series = pd.Series(column)
@@ -252,7 +258,7 @@ def read_date(column: Any, key: Key) -> Float:
 
 
 def is_duration(column: Any) -> bool:
-    """Whether a column of dates holds durations, and not points in time."""
+    """Return whether a column of kind "date" holds durations instead of points in time."""
     if column.dtype.kind in "mM":
         return bool(column.dtype.kind == "m")
     cells, seen = _cells(column)
@@ -260,7 +266,7 @@ def is_duration(column: Any) -> bool:
 
 
 def refuse_other_dates(column: Any, key: Key, *, durations: bool) -> None:
-    """Refuse durations where training had points in time, and the other way round."""
+    """Raise an error for durations if training had points in time, and vice versa."""
     if is_duration(column) == durations or is_missing(column).all():
         return
     before, now = ("durations", "dates") if durations else ("dates", "durations")
@@ -271,7 +277,7 @@ def refuse_other_dates(column: Any, key: Key, *, durations: bool) -> None:
     )
 
 
-# How a column of each kind is read as numbers; categories are factorised.
+# The readers by kind; categories are factorized instead.
 READ: dict[str, Callable[[Any, Key], Float]] = {
     "number": read_number,
     "boolean": read_boolean,
@@ -280,15 +286,15 @@ READ: dict[str, Callable[[Any, Key], Float]] = {
 
 
 def factorize(column: Any, key: Key) -> tuple[NDArray[np.intp], list[Scalar]]:
-    """Find the values that occur and, for every row, which one it holds (-1: missing)."""
+    """Return for each row the index of its value (-1 if missing), and the distinct values."""
     if column.dtype.kind == "f" and not isinstance(column, np.ndarray):
-        # pandas would take NaN in an Arrow column for a value.
+        # pandas takes NaN in an Arrow column for a value.
         column = column.to_numpy(dtype=column.dtype.numpy_dtype, na_value=np.nan)
     try:
         codes, values = pd.Series(column).factorize()
     except UnicodeEncodeError as error:
         refuse_text(error, key)
-    except (TypeError, NotImplementedError):  # Cells that cannot be hashed.
+    except (TypeError, NotImplementedError):  # A cell is not hashable.
         cells, seen = _cells(column)
         for cell in cells[seen]:
             _scalar(cell, key)
@@ -297,11 +303,11 @@ def factorize(column: Any, key: Key) -> tuple[NDArray[np.intp], list[Scalar]]:
 
 
 def learn_number(
-    x: Float, weight: Float, n_bins: int, key: Key, *, fine_bins: int = 0, scale: bool = True
+    x: Float, weight: Float, n_bins: int, key: Key, *, n_fine_bins: int = 0, scale: bool = True
 ) -> Learned:
-    """Learn mean, deviation and bin edges over what is observed.
+    """Learn mean, standard deviation and bin edges of the observed numbers.
 
-    Bins, and means of tiny numbers, do not depend on the order of the rows.
+    Bins, and the means of tiny numbers, do not depend on the order of the rows.
     """
     seen = ~np.isnan(x)
     gaps = not seen.all()
@@ -315,40 +321,38 @@ def learn_number(
         if not np.isfinite(x.max() - x.min()):
             refuse_infinity(x[np.argmax(np.abs(x))], np.float64, key)
     mean, deviation = moments(x, weight) if scale else (0.0, 1.0)
-    # With bins a number far out is in the last of them; standardised it would still be far out, and
-    # what a network makes of that is anybody's guess. So it is told on a second, coarser scale.
+    # With bins, an outlier falls into the last bin. Its standardized value is clipped, because the
+    # output of a network for it is arbitrary, and is given in a second, coarser column.
     bound = NEAR if n_bins and scale else np.inf
     maps = [(mean, deviation, -bound, bound, 0.0)]
     if n_bins and scale and x[0] < x[-1]:
         maps.append((mean, COARSER * deviation, -FAR / COARSER, FAR / COARSER, 0.0))
     if not n_bins:
         return Learned(maps, gaps)
-    # Quantiles as by np.quantile(method="inverted_cdf"), where a weight of 2 is a row that occurs
-    # twice; its sums of weights, if rounded otherwise, would give the next value now and then.
-    shares = [np.linspace(0, 1, n + 1) for n in (n_bins, fine_bins) if n]
+    # As np.quantile(method="inverted_cdf"), with a weight of 2 equal to a repeated row. NumPy has
+    # no tolerance, so that its result sometimes depends on the rounding of the sums.
+    shares = [np.linspace(0, 1, n + 1) for n in (n_bins, n_fine_bins) if n]
     totals = np.cumsum(weight)
     wanted = (np.concatenate(shares) - _ROUNDING) * totals[-1]
     edges = x[np.searchsorted(totals, wanted)]
     coarse, fine = (_bins(e, x, weight) for e in np.split(edges, [n_bins + 1]))
-    # With few values the fine bins are no finer.
+    # With few distinct values, the fine bins are the same as the others.
     return Learned(maps + coarse, gaps, fine=fine if len(fine) > len(coarse) else ())
 
 
 def _sort(x: Float, weight: Float) -> tuple[Float, Float]:
-    """Sort numbers, and equal ones by weight: sums are then rounded alike in any order of rows."""
+    """Sort numbers, and equal ones by weight, so that sums do not depend on the order of rows."""
     if weight.min() == weight.max():
         return np.sort(x), weight
-    order = np.argsort(x)
-    if (np.diff(x[order]) == 0).any():
-        order = np.lexsort((weight, x))
+    order = np.lexsort((weight, x))
     return x[order], weight[order]
 
 
 def _bins(edges: Float, x: Float, weight: Float) -> list[Map]:
-    """The columns of bins; those that coincide are one.
+    """Return the output columns of the bins between the edges; equal edges are merged.
 
-    Their means over x are taken off, so that a feature that is pruned is an average one: with
-    columns of 0 to 1 the biases would first have to learn that, which takes twice as long.
+    Each column is centred, so that a missing feature equals an average one. With columns of 0 to 1
+    the biases would first have to learn this, and training would take twice as long.
     """
     edges = np.unique(edges)
     lows, widths = edges[:-1], np.diff(edges)
@@ -364,20 +368,20 @@ def _bins(edges: Float, x: Float, weight: Float) -> list[Map]:
 
 
 def learn_boolean(x: Float) -> Learned:
-    """Learn whether there were gaps, and anything but gaps."""
+    """Learn whether booleans have missing values and whether any is observed."""
     missing = np.isnan(x)
     return Learned([UNKNOWN if missing.all() else IDENTITY], bool(missing.any()))
 
 
 def learn_category(column: Any, weight: Float, max_categories: int, key: Key) -> Learned:
-    """Learn which values get a column, and whether the others share one."""
+    """Learn which categories get an output column, and whether the others share one."""
     codes, values = factorize(column, key)
     seen = codes >= 0
     totals: dict[Scalar, float] = defaultdict(float)
     counts = np.bincount(codes[seen], weight[seen], len(values))
     for value, count in zip(values, counts.tolist(), strict=True):
-        totals[value] += count  # As scalars, two values may have become one.
-    # Sums of weights differ in their last bits with the order of the rows; ranks shall not.
+        totals[value] += count  # Two values may be equal as Python scalars.
+    # The last bits of the sums depend on the order of the rows; the ranks must not.
     sizes = np.round(np.array([*totals.values()]) / max(counts.sum(), np.finfo(float).tiny), 12)
     rank = dict(zip(totals, (-sizes).tolist(), strict=True))
 
@@ -387,8 +391,8 @@ def learn_category(column: Any, weight: Float, max_categories: int, key: Key) ->
     kept = list(totals)
     other = len(kept) > max_categories
     if other:
-        kept = heapq.nsmallest(max_categories - 1, kept, key=lambda v: (rank[v], order(v)))
-    # A place as shift, and bounds: see `TableEncoder._write`.
+        kept = sorted(kept, key=lambda v: (rank[v], order(v)))[: max_categories - 1]
+    # The shift is the position of the category: see `TableEncoder._write`.
     maps = [(float(k), 1.0, -1.0, 1.0, 0.0) for k in range(len(kept) + other)]
     is_text = not isinstance(column.dtype, pd.CategoricalDtype)
     doubt = _doubt(list(totals), len(codes), key) if is_text else ""
@@ -396,27 +400,27 @@ def learn_category(column: Any, weight: Float, max_categories: int, key: Key) ->
 
 
 def _doubt(values: list[Scalar], n_rows: int, key: Key) -> str:
-    """Why a column with these values may be no category, and what to do about it."""
-    if len(values) < MANY or not all(isinstance(value, str) for value in values):
+    """Return why a column with these values may not be a category, and what to do."""
+    if len(values) < _MANY or not all(isinstance(value, str) for value in values):
         return ""
     texts = pd.Series(values, dtype=object)
     number = pd.to_numeric(texts, errors="coerce").notna().to_numpy()
     odd = texts[~number].tolist()
     if len(odd) <= FEW_ODD:
-        but = f" but for {', '.join(map(repr, odd))}" if odd else ""
+        but = f" except {', '.join(map(repr, odd))}" if odd else ""
         return (
-            f"reads as numbers{but}. If it holds numbers, make it so: "
+            f"its values are numbers{but}. To use them as numbers, convert the column: "
             "`pandas.to_numeric(column, errors='coerce')`"
         )
     if pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True).notna().all():
-        return f"reads as dates. If it holds dates, say so: `kinds={{{key!r}: 'date'}}`"
+        return f"its values are dates. To use them as dates, pass `kinds={{{key!r}: 'date'}}`"
     if len(values) == n_rows:
-        return "is another in every row, which tells nothing of new rows. Leave it out"
+        return "its value is different in every row. Leave the column out"
     return ""
 
 
 def refuse_infinity(value: Any, dtype: DTypeLike, key: Key) -> NoReturn:
-    """Raise the error for infinity and for what would become infinity."""
+    """Raise the error for infinity and for numbers that overflow."""
     raise ValueError(
         f"Column {key!r} contains infinity or a value too large for {np.dtype(dtype)}: "
         f"{value!s:.30}. Correct it, or make it missing."
@@ -433,22 +437,22 @@ def refuse_text(error: UnicodeEncodeError, key: Key) -> NoReturn:
 
 
 def moments(x: Float, weight: Float) -> tuple[float, float]:
-    """Compute the weighted mean and deviation; 1 for the deviation of a constant.
+    """Compute weighted mean and standard deviation; the latter is 1 for a constant.
 
-    Values that differ by rounding only count as constant. Both are computed relative to the largest
-    value and the largest weight, so that nothing overflows or vanishes, whatever their units.
+    Values that differ only by rounding are constant. Both results are computed relative to the
+    largest value and the largest weight, so that nothing over- or underflows.
 
     Parameters
     ----------
     x : ndarray of float (n,)
-        Without missing values.
+        Numbers without missing values.
     weight : ndarray of float (n,)
-        Non-negative, not all zero.
+        Non-negative weights, not all zero.
 
     Returns
     -------
-    tuple of float
-        Mean and deviation.
+    mean, deviation : float
+        The weighted mean and standard deviation.
     """
     unit = np.abs(x).max() or 1.0
     z, weight = x / unit, weight / weight.max()
@@ -461,11 +465,11 @@ def moments(x: Float, weight: Float) -> tuple[float, float]:
 
 
 def common_form(value: Scalar) -> Scalar | None:
-    """Find what the spellings of a category have in common, such as 1 for 1.0, "1" and "True".
+    """Return the common form of all spellings of a category, such as 1 for 1.0, "1" and "True".
 
-    None for text that reads as nothing but text. Text reads as a number only if numbers are written
-    that way: "1" and "1.5" do, "01" and "1.50" do not, for they may be codes. Python does not tell
-    True from 1, nor does pandas in a column of objects.
+    The form of other text is None. Only text in the usual notation of numbers is a number: "1" and
+    "1.5" are, "01" and "1.50" are not, because they may be codes. True equals 1 in Python, and in
+    a pandas column of objects.
     """
     if not isinstance(value, str):
         return value
@@ -481,7 +485,7 @@ def common_form(value: Scalar) -> Scalar | None:
 
 
 def _infer(observed: NDArray[np.object_]) -> str:
-    """Ask pandas what it calls cells none of which is missing."""
+    """Return the type that pandas infers for observed cells."""
     name = str(infer_dtype(observed))
     if name == "complex":
         raise ValueError("Complex data not supported")
@@ -491,7 +495,7 @@ def _infer(observed: NDArray[np.object_]) -> str:
 
 
 def _cells(column: Any) -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
-    """Return the cells as Python objects, and which of them are not missing."""
+    """Return the cells as Python objects, and which of them are observed."""
     if column.dtype == object and isinstance(column, np.ndarray):
         cells = column
     else:
@@ -500,9 +504,9 @@ def _cells(column: Any) -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
 
 
 def _scalar(value: Any, key: Key) -> Scalar:
-    """Turn a category into a plain Python scalar: 1, 1.0 and np.int8(1) are one."""
+    """Convert a category to a Python scalar: 1, 1.0 and np.int8(1) become equal."""
     if isinstance(value, np.floating) and value.itemsize < 8:
-        value = float(str(value))  # 0.1 in single precision is 0.1.
+        value = float(str(value))  # float32(0.1) becomes 0.1.
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
@@ -529,22 +533,22 @@ def _scalar(value: Any, key: Key) -> Scalar:
 
 def _refuse_cell(value: Any, key: Key) -> NoReturn:
     raise TypeError(
-        f"Column {key!r} holds {value!r:.60}: a cell's argument must be a string or a number, "
-        f"not {type(value).__name__}. Spread it over columns of its own, or turn it into text."
+        f"Column {key!r} holds {value!r:.60}: the argument must be a string or a number, "
+        f"not {type(value).__name__}. Split it into several columns, or convert it to text."
     )
 
 
 def _refuse_first(cells: NDArray[np.object_], good: tuple[type, ...], what: str, key: Key) -> None:
-    """Refuse the first cell that is not of a good type, if there is one."""
+    """Raise an error for the first cell that is of no allowed type."""
     for cell in cells:
         if not isinstance(cell, good):
-            _scalar(cell, key)  # Raises for what no kind of column can hold.
+            _scalar(cell, key)  # Raises if no kind of column can hold the cell.
             _refuse(cell, what, key)
 
 
 def _refuse(value: Any, what: str, key: Key) -> NoReturn:
     raise ValueError(
         f"Column {key!r} must hold {what}, and holds {value!r:.60}. Correct the value or make it "
-        f"missing; if the column is of another kind, say so when fitting: "
+        f"missing. If the column is of another kind, pass it to the model: "
         f"`kinds={{{key!r}: 'category'}}`."
     )

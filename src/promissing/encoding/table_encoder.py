@@ -1,10 +1,11 @@
-"""From tables with holes to matrices with NaN, and which columns belong to which feature."""
+"""The transformer from tables with missing values to matrices with NaN."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
 from itertools import count
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -17,104 +18,106 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from promissing._validation import few, warn
+from promissing._validation import expect, few, is_whole, warn
 from promissing.encoding import columns as _columns
-from promissing.encoding.columns import Float, Key, Learned, Scalar, Table
-from promissing.encoding.memory import aligned
+from promissing.encoding.columns import KINDS, Float, Key, Learned, Scalar, Table
 
-__all__ = ["TableEncoder", "check_weight"]
+__all__ = ["KINDS", "TableEncoder", "aligned", "check_weight"]
 
-KINDS = ("number", "boolean", "category", "date")
-FINE, FEW = 32, 10  # What n_fine_bins="auto" means: so many bins for so many numbers.
-_BLOCK = 2**17  # Cells encoded at a time: 1 MB, which stays in the cache.
+# n_fine_bins="auto" means 32 bins if at most ten numbers get them.
+_AUTO_FINE_BINS, _MOST_FINE_NUMBERS = 32, 10
+_BLOCK = 2**17  # Cells encoded at a time: 1 MB, which fits into the cache.
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turn a table of numbers, booleans, categories and dates into a float matrix with NaN.
+    """Encode numbers, booleans, categories and dates as a float matrix with NaN.
 
-    Takes pandas and polars frames, NumPy arrays, SciPy sparse matrices and lists of rows. A cell is
-    missing if it is None, NaN, pd.NA, NaT or a polars null, and is then NaN in every column that
-    encodes it; nothing is filled in. The zeros of a sparse matrix are observed zeros, and the
-    result is always dense. A feature that was never observed in training stays unknown for ever:
-    its column is NaN whatever it holds later.
+    The encoder accepts pandas and polars frames, NumPy arrays, SciPy sparse matrices and lists of
+    rows. A cell is missing if it is None, NaN, pd.NA, NaT or a polars null. It is then NaN in every
+    output column of its feature; nothing is imputed. The zeros of a sparse matrix are observed
+    zeros, and the result is always dense. A feature without an observed value in training is NaN in
+    all later results.
 
     ========== ============================ ==================================================
-    kind       inferred for                 becomes
+    kind       inferred for                 output
     ========== ============================ ==================================================
-    "number"   numbers                      one column of mean 0 and deviation 1 over what is
-                                            observed (deviation 1 for a constant), or as it is
-                                            (`scale`), then `n_bins`
+    "number"   numbers                      one column with mean 0 and standard deviation 1 of
+                                            the observed values (unless `scale=False`), and
+                                            the bins of `n_bins`
     "boolean"  True and False               one column of 0 and 1
-    "category" text, pandas' and polars'    one 0/1 column for every value
+    "category" text, pandas and polars      one 0/1 column for every value
                categories, mixed cells
-    "date"     points in time, durations    the number of seconds, as a number
+    "date"     points in time, durations    the number of seconds, encoded as a number
     ========== ============================ ==================================================
 
-    The cells of an object column decide its kind; a NumPy array of text is all text. Dates
-    without a time zone are taken as UTC. Text declared as a date is read as ISO 8601. A column
-    that held dates in training refuses durations, and the other way round. Text in a column of
-    numbers is refused, also where it reads as a number.
+    The kind of an object column is inferred from its cells. A NumPy array of text is all text.
+    Dates without a time zone are taken as UTC. Text declared as a date must be ISO 8601. A column
+    with dates in training cannot hold durations later, and vice versa. Text in a column of numbers
+    is an error, even if it looks like a number.
 
     Categories of new rows match those of training in any spelling: pandas, Arrow and polars
-    categories match text, and 1, 1.0, "1", "1.0", True and "true" match each other. Where training
-    had two of these, each stays a category of its own, and no third spelling matches them. Text
-    such as "01" or "1.50" matches itself only, for it may be a code. If most values of a column are
-    unseen, `transform` warns.
+    categories match text, and 1, 1.0, "1", "1.0", True and "true" match each other. If training
+    had two of these spellings, each is a category of its own and no third spelling matches them.
+    Text such as "01" or "1.50" may be a code and matches only itself. If most values of a column
+    are unknown, `transform` warns.
 
     Parameters
     ----------
-    kinds : mapping, optional
-        The kind of some columns, by name (str) or position (int), instead of the inferred one.
+    kinds : mapping of str or int to str, optional
+        Kinds of some columns, by name or position, instead of the inferred ones.
     n_bins : int, default=0
-        If positive, every number and date also gets the piecewise-linear encoding on that many
-        (weighted) quantile bins: one column per bin, 0 below it, 1 above it and linear inside, less
-        its mean over what is observed. Bins that coincide are merged. The standardised number
-        itself is then held to within three deviations of the mean, and a second column, "far", has
-        it ten times coarser and ends at 300 deviations.
+        Number of quantile bins for the piecewise-linear encoding of numbers and dates: one column
+        per bin, 0 below it, 1 above it and linear inside, minus its mean. Equal bins are merged.
+        The standardized number itself is then clipped at three standard deviations, and a second
+        column, "far", is ten times coarser and clipped at 300 standard deviations.
     n_fine_bins : int or "auto", default=0
-        So many quantile bins besides `n_bins`, for numbers and dates for which that gives more bins
-        than `n_bins` does. "auto" is 32 if there are `n_bins` and at most ten columns would get
-        them, else 0.
+        Number of finer quantile bins in addition to `n_bins`, for numbers and dates for which they
+        are more than those of `n_bins`. `"auto"` means 32 if `n_bins` is positive and at most ten
+        columns would get them, otherwise 0.
     max_categories : int, default=64
-        The most columns a category may take. Where it has more values, the most frequent
-        `max_categories - 1` have their own and all others share the column "(other)".
+        Maximum number of output columns of a category. If it has more values, the most frequent
+        `max_categories - 1` have their own column and all others share the column "(other)".
     unknown_categories : {"ignore", "error"}, default="ignore"
-        What happens to a category never seen in training. "ignore" sets all its columns to 0: it
-        carries no information, and does not inherit what missing means. The estimators do not
-        count it as known (`known_share`). A column with "(other)" does not remember which rare
-        values it has seen: there a new value is one more rare value, and never an error.
+        Treatment of a category that did not occur in training. With "ignore" all its columns are
+        0: it carries no information, and it is not treated as missing. The estimators do not count
+        it as known (`known_share`). In a column with "(other)", a new value is one of the others
+        and never an error.
     scale : bool, default=True
-        Whether numbers and dates are standardised. If not they keep their units, as what fills
-        gaps with a number needs them, and `transform` gives float64.
-    fine_bins, unseen : deprecated
-        Old names of `n_fine_bins` and `unknown_categories`. They will be removed in release 0.3.
+        Whether to standardize numbers and dates. Otherwise they keep their units, as imputation
+        requires, and `transform` returns float64.
+    fine_bins : int or "auto", default="deprecated"
+        Old name of `n_fine_bins`, to be removed in release 0.3.
+    unseen : {"ignore", "error"}, default="deprecated"
+        Old name of `unknown_categories`, to be removed in release 0.3.
 
     Attributes
     ----------
     kinds_ : list of str
         The kind of every input column.
     categories_ : list
-        For every input column of kind "category" the values with a column of their own, in its
-        order; None for the others.
+        The values of every input column of kind "category" that have their own output column, in
+        this order; None for other kinds.
     groups_ : ndarray of int (q,)
-        The input column each output column encodes.
-    fine_ : ndarray of bool (q,)
-        Whether an output column is one of the `n_fine_bins`.
+        The input column of each output column.
     first_columns_ : ndarray of int (p,)
-        The first output column of every input column.
+        The first output column of each input column.
+    fine_ : ndarray of bool (q,)
+        Whether an output column is a fine bin.
     observed_ : ndarray of bool (p,)
         Whether an input column has an observed value in training.
     gaps_in_training_ : ndarray of bool (p,)
-        Whether a value of this input column was missing in training.
-    n_columns_out_, n_features_in_ : int
-        q and p, how many columns come out and go in.
+        Whether an input column has a missing value in training.
+    n_columns_out_ : int
+        The number of output columns, q.
+    n_features_in_ : int
+        The number of input columns, p.
     feature_names_in_ : ndarray of str
-        Only if the input has names, all strings.
+        The names of the input columns, if all are strings.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from promissing.encoding.table_encoder import TableEncoder
+    >>> from promissing.encoding import TableEncoder
     >>> frame = pd.DataFrame({"age": [20, None, 40], "city": ["Ulm", "Bonn", None]})
     >>> encoder = TableEncoder().fit(frame)
     >>> encoder.transform(frame)
@@ -149,20 +152,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.unseen = unseen
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn kinds, means, deviations, bins and categories of the columns of X.
+        """Learn kinds, means, standard deviations, bins and categories of the columns of X.
 
         Parameters
         ----------
         X : frame or array (n, p)
-            The order of its rows does not matter.
-        y : ignored
+            The training table. The order of its rows has no effect.
+        y : object, optional
+            Ignored.
         sample_weight : array (n,), optional
-            Rows of zero weight count as absent. Only ratios of weights matter.
+            Weights of the rows; only their ratios matter. Rows with weight 0 are left out.
 
         Returns
         -------
         TableEncoder
-            The fitted encoder itself.
+            The fitted encoder.
+
+        Examples
+        --------
+        >>> from promissing.encoding import TableEncoder
+        >>> TableEncoder().fit([[1.0, "a"], [2.0, "b"]]).kinds_
+        ['number', 'category']
         """
         self._check_parameters()
         table = _columns.open_table(X, self, accept_sparse=True)
@@ -171,24 +181,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         declared = self._declared_kinds(list(getattr(X, "columns", ())))
         weight = check_weight(sample_weight, n)
         rows = slice(None) if weight.all() else weight > 0
-        weight = weight[rows] / weight.max()  # Only ratios of weights matter.
+        weight = weight[rows] / weight.max()
 
         kinds, learned, durations = [], [], []
         for j in range(p):
-            column = table.column(j, slice(None))[rows]
+            column, key = table.column(j, slice(None))[rows], self.feature_key(j)
             try:
                 kinds.append(declared.get(j) or _columns.infer_kind(column))
                 durations.append(_columns.is_duration(column) if kinds[j] == "date" else None)
-                learned.append(self._learn(column, kinds[j], weight, self.feature_key(j)))
+                learned.append(self._learn(column, kinds[j], weight, key))
             except UnicodeEncodeError as error:
-                _columns.refuse_text(error, self.feature_key(j))
+                _columns.refuse_text(error, key)
             if learned[j].doubt and j not in declared:
-                key = self.feature_key(j)
                 warn(
-                    f"Column {key!r} is text, is taken for a category, and {learned[j].doubt}; "
-                    f"else `kinds={{{key!r}: 'category'}}` ends this warning."
+                    f"Column {key!r} is text and is used as a category, but {learned[j].doubt}. "
+                    f"To keep it without this warning, pass `kinds={{{key!r}: 'category'}}`."
                 )
-        if self._n_fine_bins == "auto" and sum(bool(one.fine) for one in learned) > FEW:
+        n_fine = sum(bool(one.fine) for one in learned)
+        if self._n_fine_bins == "auto" and n_fine > _MOST_FINE_NUMBERS:
             learned = [one._replace(fine=()) for one in learned]
         sizes = [(len(one.maps), len(one.fine)) for one in learned]
         groups = np.repeat(np.arange(p), np.sum(sizes, axis=1))
@@ -204,21 +214,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Encode X as float32, or float64 without `scale`.
+        """Encode X as float32, or as float64 if `scale` is False.
 
         Parameters
         ----------
         X : frame or array (n, p)
-            Must have the columns X had in `fit`.
+            A table with the columns of the training table.
 
         Returns
         -------
         ndarray of float (n, q)
+            The encoded table.
 
         Warns
         -----
         UserWarning
-            If most values of a column are categories never seen in training.
+            If most values of a column are categories that did not occur in training.
+
+        Examples
+        --------
+        >>> from promissing.encoding import TableEncoder
+        >>> TableEncoder().fit([["a"], ["b"]]).transform([["b"], [None]])
+        array([[ 0.,  1.],
+               [nan, nan]], dtype=float32)
         """
         return self.encode(X, np.float32 if self.scale else np.float64)
 
@@ -228,13 +246,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : frame or array (n, p)
-            As in `transform`.
+            A table with the columns of the training table.
         dtype : dtype, default=np.float32
-            A floating dtype.
+            Floating dtype of the result.
 
         Returns
         -------
         ndarray (n, q)
+            The encoded table.
+
+        Warns
+        -----
+        UserWarning
+            If most values of a column are categories that did not occur in training.
+
+        Examples
+        --------
+        >>> from promissing.encoding import TableEncoder
+        >>> TableEncoder().fit([[1.0], [3.0]]).encode([[2.0]], "float64")
+        array([[0.]])
         """
         table = self._open(X)
         if not len(self._hot):
@@ -245,56 +275,49 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return out
 
     def read(self, X: Any) -> Float:
-        """Read X as numbers, one column per feature, in their own units.
+        """Read X as numbers in their own units, one column per feature.
 
         Parameters
         ----------
         X : frame or array (n, p)
-            Must have the columns X had in `fit`.
+            A table with the columns of the training table.
 
         Returns
         -------
         ndarray of float (n, p)
-            A category is its place in `categories_`, one more for "(other)", -1 if unseen. What is
-            missing, and a feature never observed in training, is NaN.
+            A category is its index in `categories_`, the next index for "(other)" and -1 if
+            unknown. Missing values, and features without an observed value in training, are NaN.
 
         Warns
         -----
         UserWarning
-            If most values of a column are categories never seen in training.
+            If most values of a column are categories that did not occur in training.
+
+        Examples
+        --------
+        >>> from promissing.encoding import TableEncoder
+        >>> TableEncoder().fit([[1.0, "a"], [3.0, "b"]]).read([[5.0, "b"]])
+        array([[5., 1.]])
         """
         table = self._open(X)
-        readings, unseen = self._read_rows(table, slice(0, table.shape[0]))
-        self.warn_of_unknown_categories(table, unseen)
+        readings, unknown = self._read_rows(table, slice(0, table.shape[0]))
+        self.warn_of_unknown_categories(table, unknown)
         return readings
 
     def _check_parameters(self) -> None:
-        """Check the parameters, and settle those that have an old name."""
+        """Check the parameters, and read those that have an old name."""
         self._n_fine_bins = self._renamed("fine_bins", "n_fine_bins")
         self._unknown_categories = self._renamed("unseen", "unknown_categories")
-        counts = {
-            "n_bins": (self.n_bins, 0),
-            "n_fine_bins": (self._n_fine_bins, 0),
-            "max_categories": (self.max_categories, 1),
-        }
-        for name, (value, least) in counts.items():
-            auto = ", or 'auto'" if name == "n_fine_bins" else ""
-            if auto and isinstance(value, str) and value == "auto":
-                continue
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(
-                    f"`{name}` must be a whole number >= {least}{auto}. Received: {value!r}"
-                )
-        if self._n_fine_bins not in (0, "auto") and not self.n_bins:
-            raise ValueError(
-                "`n_fine_bins` needs `n_bins`, which is 0. "
-                f"Received: n_fine_bins={self._n_fine_bins!r}"
-            )
-        if self._unknown_categories not in ("ignore", "error"):
-            raise ValueError(
-                '`unknown_categories` must be "ignore" or "error". '
-                f"Received: {self._unknown_categories!r}"
-            )
+        n_bins, n_fine, most = self.n_bins, self._n_fine_bins, self.max_categories
+        unknown = self._unknown_categories
+        auto = isinstance(n_fine, str) and n_fine == "auto"
+        counted = auto or (is_whole(n_fine) and n_fine >= 0)
+        expect(is_whole(n_bins) and n_bins >= 0, "n_bins", "a whole number >= 0", n_bins)
+        expect(counted, "n_fine_bins", "a whole number >= 0, or 'auto'", n_fine)
+        expect(is_whole(most) and most >= 1, "max_categories", "a whole number >= 1", most)
+        known = unknown in ("ignore", "error")
+        expect(known, "unknown_categories", '"ignore" or "error"', unknown)
+        expect(auto or n_bins > 0 or n_fine == 0, "n_fine_bins", "0 if `n_bins` is 0", n_fine)
 
     def _renamed(self, old: str, new: str) -> Any:
         """Return the value of a parameter, which may have been given by its old name."""
@@ -311,7 +334,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return value
 
     def _open(self, X: Any) -> Table:
-        if not hasattr(self, "groups_"):  # `check_is_fitted` takes longer than to encode a row.
+        """Open a table and check that it has the columns of the training table."""
+        if not hasattr(self, "groups_"):  # `check_is_fitted` is slower than encoding a row.
             check_is_fitted(self)
         table = _columns.open_table(X, self, accept_sparse=True)
         named = table.matrix is None or hasattr(self, "feature_names_in_")
@@ -320,7 +344,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return table
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Name the output columns: `age`, `age_far`, `age_bin0`, `age_fine0`, `city_Ulm`.
+        """Return the names of the output columns, such as `age_far`, `age_bin0` and `city_Ulm`.
 
         Parameters
         ----------
@@ -330,7 +354,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of str (q,)
-            All different: a name that is taken gets "_2", "_3" and so on.
+            Unique names: a repeated name gets the suffix "_2", "_3" and so on.
+
+        Examples
+        --------
+        >>> from promissing.encoding import TableEncoder
+        >>> TableEncoder(n_bins=2).fit([[1.0], [2.0], [3.0]]).get_feature_names_out().tolist()
+        ['x0', 'x0_far', 'x0_bin0', 'x0_bin1']
         """
         check_is_fitted(self)
         names = []
@@ -352,17 +382,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.asarray(names, dtype=object)
 
     def get_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return all of a fitted encoder, as a dict that JSON can hold and named arrays."""
+        """Return the fitted encoder as a dict that JSON can hold and named arrays.
+
+        Returns
+        -------
+        meta : dict
+            Parameters, names, kinds and categories.
+        arrays : dict of str to ndarray
+            The arrays of the learned encodings.
+
+        Examples
+        --------
+        >>> from promissing.encoding import TableEncoder
+        >>> meta, arrays = TableEncoder().fit([[1.0], [2.0]]).get_state()
+        >>> meta["kinds"], sorted(arrays)
+        (['number'], ['fine', 'gaps', 'groups', 'maps'])
+        """
         check_is_fitted(self)
         kinds = self.kinds and [
             [key if isinstance(key, str) else int(key), kind] for key, kind in self.kinds.items()
-        ]  # Pairs, because JSON turns the keys of a dict into text.
+        ]  # Pairs, because JSON has only text as keys.
         names, fine = getattr(self, "feature_names_in_", None), self._n_fine_bins
         meta = {
             "params": {
                 "kinds": kinds,
                 "n_bins": int(self.n_bins),
-                # Files keep the names of their format.
+                # Files keep the old names of two parameters.
                 "fine_bins": fine if isinstance(fine, str) else int(fine),
                 "max_categories": int(self.max_categories),
                 "unseen": self._unknown_categories,
@@ -383,10 +428,35 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the encoder that `get_state` described; parts that do not fit are refused."""
+        """Build a fitted encoder from the result of `get_state`.
+
+        Parameters
+        ----------
+        meta : mapping
+            Parameters, names, kinds and categories.
+        arrays : mapping of str to ndarray
+            The arrays of the learned encodings.
+
+        Returns
+        -------
+        TableEncoder
+            The fitted encoder.
+
+        Raises
+        ------
+        ValueError
+            If the parts are inconsistent.
+
+        Examples
+        --------
+        >>> from promissing.encoding import TableEncoder
+        >>> encoder = TableEncoder().fit([[1.0], [3.0]])
+        >>> TableEncoder.from_state(*encoder.get_state()).transform([[2.0]])
+        array([[0.]], dtype=float32)
+        """
         kinds, groups, maps = meta["kinds"], arrays["groups"], arrays["maps"]
         features = np.arange(len(kinds))
-        # Earlier files do not tell dates and durations apart.
+        # Earlier files do not distinguish dates from durations.
         durations = meta.get("durations", [None] * len(kinds))
         fits = (
             groups.ndim == 1
@@ -413,12 +483,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder = cls(**params)
         encoder._n_fine_bins = encoder.n_fine_bins
         encoder._unknown_categories = encoder.unknown_categories
-        encoder.n_features_in_ = len(meta["kinds"])
+        encoder.n_features_in_ = len(kinds)
         if meta["names"] is not None:
             encoder.feature_names_in_ = np.asarray(meta["names"], dtype=object)
-        return encoder._set_fitted(
-            meta["kinds"], meta["categories"], meta["other"], durations, **arrays
-        )
+        return encoder._set_fitted(kinds, meta["categories"], meta["other"], durations, **arrays)
 
     def _set_fitted(
         self,
@@ -432,6 +500,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         maps: Float,
         fine: NDArray[np.bool_],
     ) -> Self:
+        """Set all attributes of a fitted encoder."""
         self.kinds_, self.categories_, self._other = kinds, categories, other
         self._durations = durations
         self.groups_, self.gaps_in_training_, self._maps = groups, gaps, maps
@@ -444,17 +513,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._one_to_one = len(groups) == len(kinds)
         self._bounded = bool(np.isfinite(maps[2:4]).any())
         self._centred = bool(maps[4].any())
-        self._hot = np.flatnonzero(np.array([kinds[j] == "category" for j in groups]))
+        self._is_category = np.array([kind == "category" for kind in kinds])
+        self._hot = np.flatnonzero(self._is_category[groups])
         return self
 
     def linear_columns(self) -> tuple[NDArray[np.intp], Float]:
-        """The output columns in which values go on farthest, and units that make them comparable.
+        """Return output columns that are linear in the values far beyond the training range.
 
-        Of a number that is one column, in deviations: "far", or the only one. Of a category they
-        are all. Where there are bins.
+        They are all columns of booleans and categories and, for each number and date, the column
+        with the widest range: "far", or the only column.
+
+        Returns
+        -------
+        columns : ndarray of int (m,)
+            The output columns.
+        units : ndarray of float (m,)
+            Factors that convert the columns of numbers to standard deviations; 1 for others.
+
+        Examples
+        --------
+        >>> from promissing.encoding import TableEncoder
+        >>> TableEncoder(n_bins=2).fit([[1.0], [2.0], [3.0]]).linear_columns()
+        (array([1]), array([10.]))
         """
         number = np.array([self.kinds_[j] in ("number", "date") for j in self.groups_])
-        first = np.searchsorted(self.groups_, self.groups_)
+        first = self.first_columns_[self.groups_]
         farthest = first + (np.bincount(self.groups_)[self.groups_] > 1)
         columns = np.flatnonzero(~number | (np.arange(len(number)) == farthest))
         return columns, np.where(number, self._maps[1] / self._maps[1, first], 1.0)[columns]
@@ -482,18 +565,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return str(self.feature_names_in_[j]) if hasattr(self, "feature_names_in_") else j
 
     def _declared_kinds(self, names: list[Any]) -> dict[int, str]:
-        """Find the position of every column in `kinds`, given what X calls its columns."""
-        if self.kinds is not None and not isinstance(self.kinds, Mapping):
+        """Return the declared kinds by position, given the column names of X."""
+        good = self.kinds is None or isinstance(self.kinds, Mapping)
+        expect(good, "kinds", "a mapping such as {'age': 'number'}", self.kinds)
+        by_number = any(is_whole(key) for key in self.kinds or ())
+        if by_number and any(is_whole(n) and n != j for j, n in enumerate(names)):
             raise ValueError(
-                "`kinds` must be a mapping of columns to kinds, such as {'age': 'number'}. "
-                f"Received: {self.kinds!r}"
-            )
-        whole = int | np.integer
-        by_number = any(isinstance(key, whole) for key in self.kinds or ())
-        if by_number and any(isinstance(n, whole) and n != j for j, n in enumerate(names)):
-            raise ValueError(
-                "`kinds` names columns by position, and X numbers its columns otherwise: "
-                f"{names[:8]}. Rename them to text, and name those."
+                "`kinds` names columns by position, but the column names of X are other numbers: "
+                f"{names[:8]}. Rename the columns to text, and use these names."
             )
         position = {self.feature_key(j): j for j in range(self.n_features_in_)}
         position |= {j: j for j in range(self.n_features_in_)}
@@ -501,19 +580,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for key, kind in (self.kinds or {}).items():
             if key not in position:
                 raise ValueError(f"`kinds` names column {key!r}, which X does not have.")
-            if kind not in KINDS:
-                raise ValueError(f"`kinds[{key!r}]` must be one of {KINDS}. Received: {kind!r}")
+            expect(kind in KINDS, f"kinds[{key!r}]", f"one of {KINDS}", kind)
             declared[position[key]] = kind
         return declared
 
     def _learn(self, column: Any, kind: str, weight: Float, key: Key) -> Learned:
+        """Learn the encoding of one column."""
         if kind == "category":
             return _columns.learn_category(column, weight, self.max_categories, key)
         x = _columns.READ[kind](column, key)
         if kind == "boolean":
             return _columns.learn_boolean(x)
-        fine = FINE if self._n_fine_bins == "auto" else int(self._n_fine_bins)
-        return _columns.learn_number(x, weight, self.n_bins, key, fine_bins=fine, scale=self.scale)
+        fine = _AUTO_FINE_BINS if self._n_fine_bins == "auto" else int(self._n_fine_bins)
+        return _columns.learn_number(
+            x, weight, self.n_bins, key, n_fine_bins=fine, scale=self.scale
+        )
 
     def encode_table(
         self,
@@ -567,24 +648,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return out
 
     def _read_rows(self, table: Table, rows: slice) -> tuple[Float, NDArray[np.bool_]]:
-        """Read some rows as numbers, (n, p), and tell which are categories never seen."""
+        """Read some rows as numbers (n, p), and return which of them are unknown categories."""
         if table.sparse is not None and self._only_numbers:
             readings = np.asarray(table.sparse[rows].toarray(), np.float64)
             readings[:, ~self.observed_] = np.nan
             return readings, np.zeros(readings.shape, bool)
-        readings = np.empty((rows.stop - rows.start, table.shape[1]))
-        unseen = np.zeros(readings.shape, bool)
-        for j in range(table.shape[1]):
+        readings = np.full((rows.stop - rows.start, table.shape[1]), np.nan)
+        for j in np.flatnonzero(self.observed_).tolist():
             try:
-                readings[:, j] = self._read(table, j, rows) if self.observed_[j] else np.nan
+                readings[:, j] = self._read(table, j, rows)
             except UnicodeEncodeError as error:
                 _columns.refuse_text(error, self.feature_key(j))
-            if self.kinds_[j] == "category":
-                unseen[:, j] = readings[:, j] == -1
-        return readings, unseen
+        return readings, (readings == -1) & self._is_category
 
     def _read(self, table: Table, j: int, rows: slice) -> Float:
-        """Read column j as numbers: a category as its place among the categories, -1 if unseen."""
+        """Read column j as numbers: a category as its index, -1 if unknown."""
         column, kind, key = table.column(j, rows), self.kinds_[j], self.feature_key(j)
         if kind != "category":
             if (durations := self._durations[j]) is not None:
@@ -598,16 +676,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"Column {key!r} holds {value!r}, a category never seen in training. Correct it or "
                 f'make it missing, fit on data that has it, or use `unknown_categories="ignore"`.'
             )
-        return np.array([*places, np.nan])[codes]  # Code -1, missing, is the last.
+        return np.array([*places, np.nan])[codes]  # Missing cells have code -1, the last item.
 
     def _place(self, value: Scalar, j: int) -> float:
-        """Find the place of a value among the categories of column j; -1 if it is unseen."""
+        """Return the index of a value among the categories of column j; -1 if it is unknown."""
         place = self._lookup[j].get(value)
         if place is not None:
             return place
         elsewhere = float(len(self._lookup[j])) if self._other[j] else -1.0
         known, place = self._forms[j].get(_columns.common_form(value), (None, elsewhere))
-        # Two texts may both have been in training, and this one may have been rare.
+        # With rare categories, this spelling may have been a rare category of its own.
         if self._other[j] and isinstance(value, str) == isinstance(known, str):
             return elsewhere
         return place
@@ -646,24 +724,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             _, (value,) = _columns.factorize(column[row : row + 1], key)
             warn(
                 f"Column {key!r}: {n_unknown} of {n} values are categories never seen in training, "
-                f"such as {value!r}. They tell the model nothing. Known categories are "
+                f"such as {value!r}. They carry no information. Known categories are "
                 f"{few(self.categories_[j] or [])}. Spell the values as in training, or fit on "
                 "data that contains them."
             )
 
     def _write(self, readings: NDArray[Any], out: NDArray[Any]) -> None:
-        """Write the encoding of readings (n, p) into out, a block of rows at a time.
+        """Write the encoding of readings (n, p) into `out`, a block of rows at a time.
 
-        One formula for every output column: shifted, scaled, clipped and centred. A 0/1 column of a
-        category has its place as the shift, is clipped to -1..1 and taken as 1 - |value|, which
-        is exact and hands NaN on.
+        All output columns have the same formula: shift, scale, clip, centre. A 0/1 column of a
+        category has its index as shift, is clipped to -1..1 and becomes 1 - |value|, which is exact
+        and keeps NaN.
         """
         shift, scale, low, high, mean = self._maps
         step = max(1, _BLOCK // self.n_columns_out_)
         for start in range(0, len(out), step):
             rows = slice(start, start + step)
             values = readings[rows] if self._one_to_one else readings[rows].take(self.groups_, 1)
-            if self._bounded:  # Bounds would hide infinity.
+            if self._bounded:  # Clipping would hide infinity.
                 infinite = np.isinf(readings[rows]) & self.observed_
                 if infinite.any():
                     i, j = np.argwhere(infinite)[0]
@@ -674,7 +752,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 values = values - shift
                 values /= scale
                 if self._bounded:
-                    # `np.clip` with arrays takes twice as long.
+                    # `np.clip` with arrays is twice as slow.
                     np.maximum(values, low, out=values)
                     np.minimum(values, high, out=values)
                 if len(self._hot):
@@ -716,15 +794,43 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _forms(lookup: Mapping[Scalar, float]) -> dict[Scalar | None, tuple[Scalar, float]]:
-    """The categories by what their spellings have in common, where only one has it."""
+    """Return the categories and their indices by common form, if only one has this form."""
     forms: dict[Scalar | None, list[tuple[Scalar, float]]] = {}
     for value, place in lookup.items():
         forms.setdefault(_columns.common_form(value), []).append((value, place))
     return {form: found[0] for form, found in forms.items() if form is not None and len(found) == 1}
 
 
+def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an empty array that starts at a multiple of 64 bytes, so that JAX need not copy it."""
+    size = prod(shape) * np.dtype(dtype).itemsize
+    memory = np.empty(size + 64, np.uint8)
+    start = -int(memory.__array_interface__["data"][0]) % 64
+    out: NDArray[Any] = memory[start : start + size].view(dtype).reshape(shape)
+    return out
+
+
 def check_weight(sample_weight: ArrayLike | None, n: int) -> Float:
-    """Return one weight per row, non-negative, not all zero."""
+    """Check sample weights: one per row, non-negative and not all zero.
+
+    Parameters
+    ----------
+    sample_weight : array (n,) or None
+        The weights. None means 1 for every row.
+    n : int
+        The number of rows.
+
+    Returns
+    -------
+    ndarray of float (n,)
+        The weights.
+
+    Examples
+    --------
+    >>> from promissing.encoding import check_weight
+    >>> check_weight(None, 3)
+    array([1., 1., 1.])
+    """
     weight: Float = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64)
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))

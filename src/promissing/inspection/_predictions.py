@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from promissing._selection import Columns, Mask, Source, observed, open_source, positions
+from promissing.missingness import Columns, Mask, Source, observed, open_source, positions
 from promissing._validation import expect
 from promissing.encoding.columns import Float, Key
 from promissing.missingness import remove

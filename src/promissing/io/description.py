@@ -1,4 +1,4 @@
-"""What is missing in a table: by column, by row, in patterns and blocks, and in disguise."""
+"""Description of the missing values of a table: by column, by row, in patterns and in blocks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from scipy.sparse.csgraph import connected_components
 
 from promissing._validation import listed
 from promissing.encoding.columns import FEW_ODD, infer_kind, refuse_text
-from promissing.io import text as _written
+from promissing.io.text import are_numbers, find_format
 
 __all__ = ["describe", "find_suspects", "is_identifier", "reads_as"]
 
 Mask: TypeAlias = NDArray[np.bool_]
 Found: TypeAlias = dict[str, Any]
 
+# Values that often mean missing, as text and as numbers.
 _WORDS = {
     *("", "?", "??", "na", "n/a", "n.a.", "n. a.", "nan", "null", "none", "nil", "<na>", "#n/a"),
     *("missing", "unknown", "unk", "not known", "not available", "not applicable", "undefined"),
@@ -29,44 +30,46 @@ _NUMBERS = np.array(
     [sign * value for value in (9, 99, 999, 9999, 99999, 999999, 888, 777) for sign in (-1, 1)],
     dtype=float,
 )
-_FAR = 0.5  # A sentinel is farther from the rest than this many times its width.
-_ALIKE = 0.9  # Columns are missing together where this share of their gaps is common.
-_MOST = 2e10  # Multiplications spent on finding them,
-_PATTERNS = 3000  # and the most different columns of gaps that are compared with each other.
-_LOOKED_AT = 10_000  # Different values of a column of text that are looked at.
-_SMALL = 10  # In smaller tables all is unique.
+_FAR = 0.5  # The distance of such a number from all others, as a share of their range.
+_ALIKE = 0.9  # Columns are a block if they share this part of their missing rows.
+_MOST = 2e10  # Multiplications spent on finding blocks.
+_PATTERNS = 3000  # Maximum number of columns with different missing rows that are compared.
+_EXAMINED = 10_000  # Maximum number of distinct values of text that are examined.
+_SMALL = 10  # In smaller tables, most columns have unique values.
 
 
 def describe(
     frame: pd.DataFrame, *, target: str | None = None, settled: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Say what is missing in a table, as a dict that JSON can hold.
+    """Describe the missing values of a table as a dict that JSON can hold.
 
     Parameters
     ----------
     frame : DataFrame (n, p)
+        The table.
     target : str, optional
-        The column that is to be predicted, which is marked as such.
+        The column to predict.
     settled : collection of str, optional
-        Columns whose kind was declared or that are identifiers: no note says what they look like.
+        Columns without a note on their format, because their kind is declared or they are
+        identifiers.
 
     Returns
     -------
     dict
-        `rows`, `columns`, `cells`; `missing` cells and their `share`; `complete_rows`,
+        `rows`, `columns`, `cells`; number of `missing` cells and their `share`; `complete_rows`,
         `empty_rows`; `target`;
-        `by_column`: for each its `name`, `kind` ("number", "boolean", "category", "date" or
-        "empty"), `missing`, `share`, `distinct` and `suspects`, values that may stand for missing,
-        each with `value`, `count` and `why`;
-        `by_row`: how many `rows` have how many `gaps`;
+        `by_column`: for each column its `name`, `kind` ("number", "boolean", "category", "date" or
+        "empty"), `missing`, `share`, `distinct` and `suspects`, values that may mean missing, each
+        with `value`, `count` and `why`;
+        `by_row`: the number of `rows` for each number of missing values (`gaps`);
         `n_patterns`, and the ten most frequent `patterns`: the columns `missing`, `rows`, `share`;
         `blocks`: `columns` that are missing together, `rows` in which all of them are, `share`;
-        `notes`: sentences on what else is odd, such as text that reads as numbers or dates.
+        `notes`: sentences on other observations, such as text that consists of numbers or dates.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from promissing.io.description import describe
+    >>> from promissing.io import describe
     >>> found = describe(pd.DataFrame({"age": [34, -999, None, 51], "ward": ["a", "?", None, "b"]}))
     >>> found["missing"], [s["value"] for c in found["by_column"] for s in c["suspects"]]
     (2, [-999, '?'])
@@ -76,7 +79,7 @@ def describe(
     names = [str(name) for name in frame.columns]
     counts = missing.sum(axis=0).tolist()
     by_column = [
-        _column(column, name, count)
+        _describe_column(column, name, count)
         for (_, column), name, count in zip(frame.items(), names, counts, strict=True)
     ]
     gaps = missing.sum(axis=1)
@@ -105,7 +108,25 @@ def describe(
 
 
 def is_identifier(column: pd.Series) -> bool:
-    """Whether a column looks like an identifier: text or whole numbers, another in every row."""
+    """Return whether a column looks like an identifier: unique text or whole numbers.
+
+    Parameters
+    ----------
+    column : Series
+        The column.
+
+    Returns
+    -------
+    bool
+        False for columns with missing values and for fewer than ten rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from promissing.io import is_identifier
+    >>> is_identifier(pd.Series(range(100, 120)))
+    True
+    """
     kind = column.dtype.kind
     if len(column) < _SMALL or kind in "bmM" or column.isna().any():
         return False
@@ -115,11 +136,12 @@ def is_identifier(column: pd.Series) -> bool:
 
 
 def find_suspects(column: pd.Series) -> list[dict[str, Any]]:
-    """Find values of a column that may stand for missing.
+    """Find values of a column that may mean missing.
 
     Parameters
     ----------
     column : Series
+        The column.
 
     Returns
     -------
@@ -129,44 +151,45 @@ def find_suspects(column: pd.Series) -> list[dict[str, Any]]:
     Examples
     --------
     >>> import pandas as pd
-    >>> from promissing.io.description import find_suspects
+    >>> from promissing.io import find_suspects
     >>> find_suspects(pd.Series(["yes", ".", "no", "yes"]))
     [{'value': '.', 'count': 1, 'why': 'a usual sign for missing'}]
     """
-    kind = infer_kind(_array(column))
+    kind = infer_kind(column)
     return list(_suspects(_count(column, kind), kind))
 
 
 def reads_as(column: pd.Series) -> str | None:
-    """Say what a column of text seems to hold: numbers, dates, money, percentages or pairs.
+    """Describe the format of a column of text: numbers, dates, money, percentages or pairs.
 
     Parameters
     ----------
     column : Series
+        The column.
 
     Returns
     -------
     str or None
-        A sentence and what to do, in terms of `promissing.io.files.read_table`; None for a column
-        that is no text or reads as nothing else.
+        A sentence with the arguments of `promissing.io.read_table` to use; None for a column that
+        is not text or has no such format.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from promissing.io.description import reads_as
+    >>> from promissing.io import reads_as
     >>> print(reads_as(pd.Series(["$1,200", "$950", None], name="cost")))
     Column 'cost' is text that reads as amounts of money, such as '$1,200', '$950'. To use the \
 numbers, pass `kinds={'cost': 'number'}`.
     """
     if column.dtype.kind != "O":
         return None
-    values = column.dropna().unique()[:_LOOKED_AT]
+    values = column.dropna().unique()[:_EXAMINED]
     if not all(isinstance(value, str) for value in values):
         return None
-    found = _written.look(values.tolist(), str(column.name))
+    found = find_format(values.tolist(), str(column.name))
     if found is None:
         return None
-    but = f", but for {', '.join(map(repr, found.odd))}" if found.odd else ""
+    but = f", except {', '.join(map(repr, found.odd))}" if found.odd else ""
     examples = ", ".join(map(repr, found.examples[:3]))
     return (
         f"Column {str(column.name)!r} is text that reads as {found.what}, such as {examples}{but}. "
@@ -174,20 +197,11 @@ numbers, pass `kinds={'cost': 'number'}`.
     )
 
 
-def _column(column: pd.Series, name: str, missing: int) -> Found:
+def _describe_column(column: pd.Series, name: str, missing: int) -> Found:
     n = len(column)
-    if missing == n:
-        return {
-            "name": name,
-            "kind": "empty",
-            "missing": n,
-            "share": 1.0 if n else 0.0,
-            "distinct": 0,
-            "suspects": [],
-        }
-    kind = infer_kind(_array(column))
+    kind = "empty" if missing == n else infer_kind(column)
     try:
-        counts = _count(column, kind)
+        counts = _count(column, kind) if missing < n else column[:0]
     except UnicodeEncodeError as error:
         refuse_text(error, name)
     return {
@@ -200,19 +214,15 @@ def _column(column: pd.Series, name: str, missing: int) -> Found:
     }
 
 
-def _array(column: pd.Series) -> Any:
-    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
-
-
 def _count(column: pd.Series, kind: str) -> pd.Series:
-    """How often each value occurs, the most frequent first."""
+    """Count the values, the most frequent first."""
     if kind == "category":
         column = column.astype(object).dropna().astype(str)
     return column.value_counts()
 
 
 def _suspects(counts: pd.Series, kind: str) -> Iterator[Found]:
-    """Values that may stand for missing, the most frequent first."""
+    """Yield the values that may mean missing, the most frequent first."""
     if kind == "number":
         values = counts.index.to_numpy(dtype=float, na_value=np.nan)
         usual = np.isin(values, _NUMBERS)
@@ -225,7 +235,7 @@ def _suspects(counts: pd.Series, kind: str) -> Iterator[Found]:
     if kind != "category":
         return
     words = [str(value) for value in counts.index]
-    numeric = _written.are_numbers(words)
+    numeric = are_numbers(words)
     odd = int((~numeric).sum())
     almost = 0 < odd <= FEW_ODD and numeric.sum() >= 2 * odd
     for word, count, number in zip(words, counts.to_numpy(), numeric, strict=True):
@@ -239,7 +249,7 @@ def _suspects(counts: pd.Series, kind: str) -> Iterator[Found]:
 
 
 def _is_far(value: float, rest: NDArray[np.float64]) -> bool:
-    """Whether a value lies outside all others, by more than half their range."""
+    """Return whether a value is outside the range of all others by more than half of it."""
     if not len(rest):
         return False
     low, high = rest.min(), rest.max()
@@ -248,13 +258,11 @@ def _is_far(value: float, rest: NDArray[np.float64]) -> bool:
 
 
 def _patterns(missing: Mask, names: list[str]) -> tuple[int, list[Found]]:
-    """How many ways there are for a row to have gaps, and the ten most frequent."""
+    """Return the number of patterns of missing values, and the ten most frequent ones."""
     n, p = missing.shape
     if not (n and p):
         return 0, []
-    packed = np.packbits(missing, axis=1)
-    keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]
-    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    _, first, counts = np.unique(_row_keys(missing), return_index=True, return_counts=True)
     order = np.lexsort((first, -counts))
     return len(counts), [
         {
@@ -266,17 +274,21 @@ def _patterns(missing: Mask, names: list[str]) -> tuple[int, list[Found]]:
     ]
 
 
+def _row_keys(mask: Mask) -> NDArray[np.void]:
+    """Return one value per row that is equal for equal rows."""
+    packed = np.packbits(mask, axis=1)
+    return np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]
+
+
 def _blocks(missing: Mask, names: list[str]) -> tuple[list[Found], list[str]]:
-    """Columns that are missing together: most of the gaps of each are gaps of another too."""
+    """Return the blocks of columns that are missing in mostly the same rows, and notes."""
     n = len(missing)
     with_gaps = np.flatnonzero(missing.any(axis=0))
     if not len(with_gaps):
         return [], []
-    # Columns with the very same gaps are one, so that only different ones have to be compared.
-    packed = np.packbits(missing[:, with_gaps].T, axis=1)
-    keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]
+    # Only columns with different missing rows have to be compared.
+    keys = _row_keys(missing[:, with_gaps].T)
     _, first, home = np.unique(keys, return_index=True, return_inverse=True)
-    said = []
     group = np.arange(len(first))
     if len(first) <= _PATTERNS:
         step = max(1, int(np.ceil(n * len(first) ** 2 / _MOST)))
@@ -285,9 +297,9 @@ def _blocks(missing: Mask, names: list[str]) -> tuple[list[Found], list[str]]:
         own = np.diag(both)
         alike = (both >= _ALIKE * (own[:, None] + own - both)) & (both >= 3)
         group = connected_components(alike, directed=False)[1]
-        said = [f"Blocks were looked for in every {step}th row."] if step > 1 else []
+        notes = [f"Blocks were searched in every {step}th row."] if step > 1 else []
     else:
-        said = [f"{len(first):,} columns differ in their gaps: blocks have exactly the same gaps."]
+        notes = [f"{len(first):,} columns differ in their gaps: blocks have exactly the same gaps."]
     group, counts = group[home], np.bincount(group[home])
     enough = missing[:, with_gaps[first]].sum(axis=0)[home] >= 3
     blocks: list[Found] = []
@@ -298,15 +310,16 @@ def _blocks(missing: Mask, names: list[str]) -> tuple[list[Found], list[str]]:
             continue
         columns = with_gaps[members]
         rows = int(missing[:, columns].all(axis=1).sum())
-        own_names = [names[j] for j in columns]
-        blocks.append({"columns": own_names, "rows": rows, "share": rows / n})
+        block = {"columns": [names[j] for j in columns], "rows": rows, "share": rows / n}
+        blocks.append(block)
     blocks.sort(key=lambda block: (-len(block["columns"]), -block["rows"]))
-    return blocks, said
+    return blocks, notes
 
 
 def _notes(
     frame: pd.DataFrame, by_column: list[Found], target: str | None, settled: Collection[str]
 ) -> Iterator[str]:
+    """Yield sentences on other observations."""
     empty = [column["name"] for column in by_column if column["kind"] == "empty"]
     if empty:
         yield f"{listed(empty)} {'is' if len(empty) == 1 else 'are'} empty."
@@ -318,9 +331,9 @@ def _notes(
         if said is not None:
             yield said
         elif column["distinct"] == 1:
-            yield f"Column {name!r} holds one value only."
+            yield f"Column {name!r} holds only one value."
         elif name != target and name not in settled and is_identifier(series):
-            yield f"Column {name!r} is different in every row, as an identifier is."
+            yield f"Column {name!r} is different in every row, like an identifier."
         if name == target and column["missing"]:
             rows = f"{column['missing']} row{'s' * (column['missing'] != 1)}"
             yield f"The target {name!r} is missing in {rows}."

@@ -1,47 +1,55 @@
-"""From a table and the name of a column to something that can be learnt."""
+"""Definition of a prediction task: features, target, and notes on the table."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from promissing._validation import listed
+from promissing._validation import did_you_mean, expect, listed
 from promissing.encoding.columns import infer_kind
 from promissing.io.description import find_suspects, is_identifier, reads_as
 from promissing.io.files import FileError
 
-__all__ = ["Problem", "nearest", "pose", "read_modalities"]
+__all__ = ["PredictionTask", "define_task", "read_modalities"]
 
 TASKS = ("classification", "regression")
 MOST_CLASSES = 100
-_FEW = 20  # Whole numbers of which there are at most so many are classes.
+_FEW = 20  # Maximum number of distinct whole numbers that are taken as classes.
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """What is to be learnt from what.
+class PredictionTask:
+    """A table prepared for training: features, target and kind of task.
 
-    Attributes
+    Parameters
     ----------
     X : DataFrame (n, p)
+        The features.
     y : Series (n,)
-        Without gaps: class labels, or numbers as float64.
+        The target without missing values: class labels, or numbers as float64.
     target : str
-        The name of y.
+        The name of the target.
     task : {"classification", "regression"}
-    modalities : dict or None
-        The columns of X by modality, all of them.
+        The kind of task.
+    modalities : dict of str to list of str, or None
+        The columns of X by modality.
     notes : tuple of str
-        What was done to the table, and what looks odd, in sentences.
-    positive : label or None
-        The positive one of two classes, if it was named.
+        Sentences on changes of the table and on unusual columns.
+    positive : label, optional
+        The positive class, if it was given.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from promissing.io import define_task
+    >>> define_task(pd.DataFrame({"age": [34, 51], "sick": [True, False]}), "sick").target
+    'sick'
     """
 
     X: pd.DataFrame
@@ -53,7 +61,7 @@ class Problem:
     positive: Any = None
 
 
-def pose(
+def define_task(
     frame: pd.DataFrame,
     target: str,
     *,
@@ -61,50 +69,51 @@ def pose(
     modalities: Mapping[str, Iterable[str]] | None = None,
     positive: Any = None,
     kinds: Mapping[str, str] | None = None,
-) -> Problem:
-    """Tell target and features apart, settle the task and say what is odd.
+) -> PredictionTask:
+    """Separate features and target, choose the task and collect notes on the table.
 
-    Rows without a target are left out, and so is text that is different in every row: there is
-    nothing to learn from a name. All else stays. A target with values that may stand for missing,
-    as `promissing.io.description.find_suspects` finds them, is refused.
+    Rows without a target are left out, and so are columns of text that is different in every row,
+    such as names. A target with values that may mean missing, as found by `find_suspects`, is an
+    error.
 
     Parameters
     ----------
     frame : DataFrame
+        The table.
     target : str
         The column to predict.
     task : {"classification", "regression"}, optional
-        By default classification if the target is text, boolean, or holds few whole numbers.
-    modalities : mapping of a name to columns, optional
-        Columns in none of them are left out.
+        By default classification if the target is text, boolean, or has few distinct whole numbers.
+    modalities : mapping of str to sequence of str, optional
+        Columns by modality. Columns in no modality are left out.
     positive : label, optional
         The positive one of two classes, or its text.
     kinds : mapping of str to str, optional
-        Kinds of columns that are known, as for `promissing.io.files.read_table`. They are not
-        questioned: a target in it may hold any value.
+        Declared kinds of columns, as for `read_table`. These columns get no notes, and a target
+        among them may hold any value.
 
     Returns
     -------
-    Problem
+    PredictionTask
+        The task.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from promissing.io.task import pose
+    >>> from promissing.io import define_task
     >>> frame = pd.DataFrame({"age": [34, 51, None, 29], "relapse": ["no", "yes", "no", None]})
-    >>> problem = pose(frame, "relapse")
-    >>> problem.task, problem.X.shape, problem.notes
+    >>> task = define_task(frame, "relapse")
+    >>> task.task, task.X.shape, task.notes
     ('classification', (3, 1), ("1 of 4 rows lacks the target 'relapse' and is left out.",))
     """
     if target not in frame.columns:
-        raise ValueError(f"There is no column {target!r}.{nearest(target, frame.columns)}")
-    if task not in (None, *TASKS):
-        raise ValueError(f"`task` must be one of {TASKS}. Received: {task!r}")
+        raise ValueError(f"There is no column {target!r}.{did_you_mean(target, frame.columns)}")
+    expect(task in (None, *TASKS), "task", f"one of {TASKS}", task)
     notes: list[str] = []
     known = frame[target].notna().to_numpy()
     lost = int((~known).sum())
     if lost == len(frame):
-        raise ValueError(f"The target {target!r} is missing in every row: nothing can be learnt.")
+        raise ValueError(f"The target {target!r} is missing in every row: nothing can be learned.")
     if lost:
         frame = frame[known].reset_index(drop=True)
         lacks = "lacks the target {!r} and is" if lost == 1 else "lack the target {!r} and are"
@@ -113,27 +122,46 @@ def pose(
     settled = set(kinds or ())
     if target not in settled:
         _refuse_markers(y, target)
-        said = reads_as(y)
-        notes += [] if said is None else [said]
-    task, why = (task, None) if task else _infer_task(y)
-    notes += [] if why is None else [why]
+        notes += filter(None, [reads_as(y)])
+    if task is None:
+        task, note = _infer_task(y)
+        notes += filter(None, [note])
     y = _labels(y, target) if task == "classification" else _numbers(y, target)
-    X = frame.drop(columns=target)
-    X, more = _features(X, settled)
+    X, more = _features(frame.drop(columns=target), settled)
     notes += more
+    kept = None
     if modalities is not None:
-        X, modalities, more = _by_modality(X, modalities, target, frame.columns)
+        X, kept, more = _by_modality(X, modalities, target, frame.columns)
         notes += more
     if not X.shape[1]:
         raise ValueError(f"There is no column to predict {target!r} from.")
-    kept = None if modalities is None else {name: list(cols) for name, cols in modalities.items()}
     if positive is not None:
         positive = _positive(y, target, task, positive)
-    return Problem(X, y, target, task, kept, tuple(notes), positive)
+    return PredictionTask(X, y, target, task, kept, tuple(notes), positive)
 
 
 def read_modalities(path: str | Path) -> dict[str, list[str]]:
-    """Read the columns of every modality from a TOML file: [modalities] name = ["column", ...]."""
+    r"""Read the columns of every modality from a TOML file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file with the line `[modalities]` and lines such as `blood = ["crp", "leuco"]`.
+
+    Returns
+    -------
+    dict of str to list of str
+        The columns by modality.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from promissing.io import read_modalities
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "modalities.toml"
+    >>> _ = path.write_text('[modalities]\nblood = ["crp", "leuco"]')
+    >>> read_modalities(path)
+    {'blood': ['crp', 'leuco']}
+    """
     path = Path(path)
     if path.is_dir() or not path.exists():
         raise FileError(f"{path} is a directory." if path.is_dir() else f"There is no file {path}.")
@@ -149,32 +177,21 @@ def read_modalities(path: str | Path) -> dict[str, list[str]]:
     for name, columns in found.items():
         good = isinstance(columns, list) and columns and all(isinstance(c, str) for c in columns)
         if not good:
-            raise FileError(f"{path}: modality {name!r} is no list of column names. {wanted}")
+            raise FileError(f"{path}: modality {name!r} is not a list of column names. {wanted}")
         for column in columns:
             if column in home:
                 where = "twice" if home[column] == name else f"in {home[column]!r} too"
                 raise FileError(
-                    f"{path}: column {column!r} of modality {name!r} is there {where}. A column "
+                    f"{path}: column {column!r} of modality {name!r} is listed {where}. A column "
                     "belongs to one modality, once."
                 )
             home[column] = name
     return found
 
 
-def nearest(name: str, names: Iterable[Any]) -> str:
-    """The names most like one that is not there, as the end of an error."""
-    there = [str(one) for one in names]
-    lower = {one.lower(): one for one in there}
-    found = get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
-    if found:
-        return f" Did you mean {' or '.join(repr(lower[one]) for one in found)}?"
-    shown = ", ".join(map(repr, there[:8])) + (", ..." if len(there) > 8 else "")
-    return f" There are {shown}."
-
-
 def _infer_task(y: pd.Series) -> tuple[str, str | None]:
-    """The task, and why if that is not plain to see."""
-    kind = infer_kind(_array(y))
+    """Return the task, and a note if the reason is not obvious."""
+    kind = infer_kind(y)
     if kind == "date":
         raise ValueError(
             f"The target {y.name!r} holds dates, which cannot be predicted as such. Make it a "
@@ -190,34 +207,34 @@ def _infer_task(y: pd.Series) -> tuple[str, str | None]:
     if whole and len(distinct) <= min(_FEW, len(y) // 3):
         return "classification", (
             f"The target {y.name!r} holds {len(distinct)} different whole numbers, taken for "
-            "classes. To take them for amounts, pass `task='regression'`."
+            "classes. To predict them as numbers, pass `task='regression'`."
         )
     return "regression", None
 
 
 def _refuse_markers(y: pd.Series, target: str) -> None:
-    """Refuse a target with values that may stand for missing: they would be learnt as answers."""
+    """Raise an error for a target with values that may mean missing."""
     found = [one["value"] for one in find_suspects(y)]
     if "+" in set(y):
-        found = [value for value in found if value != "-"]  # Results of a test.
+        found = [value for value in found if value != "-"]  # Test results.
     if not found:
         return
     rows = int(y.isin(found).sum())
-    kind = "category" if infer_kind(_array(y)) == "category" else "number"
-    shown = ", ".join(map(repr, found[:5]))
+    kind = "category" if infer_kind(y) == "category" else "number"
     raise ValueError(
-        f"The target {target!r} holds {shown} in {rows} of {len(y)} rows, which may stand for "
-        f"missing. To leave these rows out, pass `missing_values={[str(v) for v in found]}`. To "
-        f"learn them as they are, pass `kinds={{{target!r}: {kind!r}}}`."
+        f"The target {target!r} holds {', '.join(map(repr, found[:5]))} in {rows} of {len(y)} "
+        "rows, which may mean missing. To leave these rows out, pass "
+        f"`missing_values={[str(v) for v in found]}`. To learn them as they are, pass "
+        f"`kinds={{{target!r}: {kind!r}}}`."
     )
 
 
 def _positive(y: pd.Series, target: str, task: str, positive: Any) -> Any:
-    """The label of the positive class, given as such or as text."""
+    """Return the label of the positive class, given as the label or its text."""
     labels = sorted(set(y.tolist()), key=str) if task == "classification" else []
     if len(labels) != 2:
         what = f"has {len(labels)} classes" if labels else "is a number"
-        raise ValueError(f"`positive` names one of two classes, and the target {target!r} {what}.")
+        raise ValueError(f"`positive` names one of two classes, but the target {target!r} {what}.")
     found = [label for label in labels if label == positive or str(label) == str(positive)]
     if not found:
         raise ValueError(
@@ -228,13 +245,13 @@ def _positive(y: pd.Series, target: str, task: str, positive: Any) -> Any:
 
 
 def _labels(y: pd.Series, target: str) -> pd.Series:
-    """Class labels as plain text, booleans or whole numbers."""
-    kind = infer_kind(_array(y))
+    """Return class labels as text, booleans or whole numbers."""
+    kind = infer_kind(y)
     classes = y.nunique()
     if classes == 1:
         raise ValueError(
-            f"The target {target!r} holds one class only, {_plain(y.iloc[0])!r}: there is "
-            "nothing to tell apart."
+            f"The target {target!r} holds one class only, {_plain(y.iloc[0])!r}: nothing can be "
+            "learned."
         )
     if classes > MOST_CLASSES:
         other = "or `task='regression'`" if kind == "number" else "such as a coarser one"
@@ -251,52 +268,51 @@ def _labels(y: pd.Series, target: str) -> pd.Series:
     if (values % 1 != 0).any():
         raise ValueError(
             f"The target {target!r} holds fractions such as {values[values % 1 != 0][0]:g}, which "
-            "are no classes. Pass `task='regression'`."
+            "are not classes. Pass `task='regression'`."
         )
     return y.astype(np.int64)
 
 
 def _numbers(y: pd.Series, target: str) -> pd.Series:
-    """Numbers as float64."""
-    kind = infer_kind(_array(y))
+    """Return numbers as float64."""
+    kind = infer_kind(y)
     values = pd.to_numeric(y, errors="coerce") if kind != "date" else pd.Series(np.nan, y.index)
     bad = ~np.isfinite(values.to_numpy(dtype=float, na_value=np.nan))
     if bad.any():
         raise ValueError(
-            f"The target {target!r} holds {_plain(y[bad].iloc[0])!r}, which is no finite "
+            f"The target {target!r} holds {_plain(y[bad].iloc[0])!r}, which is not a finite "
             "number. Correct it, make it missing, or pass `task='classification'`."
         )
     if values.nunique() == 1:
         raise ValueError(
-            f"The target {target!r} holds one value only, {values.iloc[0]:g}: there is nothing to "
-            "learn."
+            f"The target {target!r} holds one value only, {values.iloc[0]:g}: nothing can be "
+            "learned."
         )
     return values.astype(np.float64)
 
 
 def _features(X: pd.DataFrame, settled: set[str]) -> tuple[pd.DataFrame, list[str]]:
-    """The columns to learn from, and what to say about them."""
+    """Return the columns to learn from, and notes on them."""
     notes, names = [], []
     gone = X.isna().all().to_numpy()
     empty = [str(name) for name in X.columns[gone]]
     if empty:
-        are = "is empty: nothing can be learnt from it" if len(empty) == 1 else "are empty"
+        are = "is empty: nothing can be learned from it" if len(empty) == 1 else "are empty"
         notes.append(f"{listed(empty)} {are}.")
     for name, column in X.loc[:, ~gone].items():
-        said = None if name in settled else reads_as(column)
-        if said is not None:
-            notes.append(said)
-        if name in settled or not is_identifier(column):
+        if name in settled:
+            continue
+        notes += filter(None, [reads_as(column)])
+        if not is_identifier(column):
             continue
         if column.dtype.kind == "O":
             names.append(name)
             notes.append(
-                f"Column {name!r} is text and different in every row, as an identifier is: left "
-                "out."
+                f"Column {name!r} is text and different in every row, like an identifier: left out."
             )
         else:
             notes.append(
-                f"Column {name!r} holds another whole number in every row. If it is an "
+                f"Column {name!r} holds a different whole number in every row. If it is an "
                 f"identifier, leave it out: `drop=[{name!r}]`."
             )
     return X.drop(columns=names), notes
@@ -308,7 +324,7 @@ def _by_modality(
     target: str,
     there: Iterable[Any],
 ) -> tuple[pd.DataFrame, dict[str, list[str]], list[str]]:
-    """The columns of the modalities, in the order of the table, and what is in none."""
+    """Return the columns of the modalities in the order of the table, and notes on others."""
     found: dict[str, list[str]] = {}
     for name, columns in modalities.items():
         columns = list(columns)
@@ -318,27 +334,24 @@ def _by_modality(
             if column not in there:
                 raise ValueError(
                     f"Modality {name!r} names the column {column!r}, which the table does not "
-                    f"have.{nearest(column, X.columns)}"
+                    f"have.{did_you_mean(column, X.columns)}"
                 )
         kept = [column for column in columns if column in X.columns]
         if kept:
             found[name] = kept
     used = {column for columns in found.values() for column in columns}
     spare = [column for column in X.columns if column not in used]
-    notes = [f"{_listed(spare)} in no modality: left out."] if spare else []
+    are = "are" if len(spare) > 1 else "is"
+    notes = [f"{listed(spare, 8)} {are} in no modality: left out."] if spare else []
     return X[[column for column in X.columns if column in used]], found, notes
 
 
-def _listed(names: list[str], most: int = 8) -> str:
-    shown = ", ".join(map(repr, names[:most]))
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"Columns {shown}{more} are" if len(names) > 1 else f"Column {shown} is"
-
-
-def _array(column: pd.Series) -> Any:
-    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
-
-
 def _plain(value: Any) -> Any:
-    """A value as Python writes it, not NumPy."""
+    """Convert a NumPy scalar to a Python scalar."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+# The names of release 0.1.0, for `promissing.problem`.
+Problem = PredictionTask
+pose = define_task
+nearest = did_you_mean
