@@ -286,12 +286,10 @@ def read(out: str | Path) -> Results:
             found = {k.partition("/")[2]: file[k] for k in file.files if k.startswith("array/")}
         if found:
             arrays[names[-1]] = found
-    rows = pd.DataFrame(lines, columns=Row._fields)
-    rows = rows.astype(dict.fromkeys(("repetition", "fold"), int))
-    rows = rows.astype(dict.fromkeys(("ratio", "value", "seconds"), float))
+    types = dict.fromkeys(("ratio", "value", "seconds"), float) | {"repetition": int, "fold": int}
+    rows = pd.DataFrame(lines, columns=Row._fields).astype(types)
     rows.insert(0, "study", log["study"])
-    order = [*rows.columns[:-2]]
-    rows = rows.sort_values(order, na_position="first", kind="stable", ignore_index=True)
+    rows = rows.sort_values([*rows.columns[:-2]], na_position="first", ignore_index=True)
     runs = log["runs"]
     skipped = {name: why for one in runs for name, why in one["skipped"].items()}
     about = {
@@ -600,9 +598,11 @@ def _attempts(
         return
     # With threads for all cores in every worker, small networks take half as long again.
     begin = {"initializer": _begin, "initargs": (os.getpid(), max(1, cpu_count() // jobs))}
-    workers = parallel_config("loky", inner_max_num_threads=1, **begin)
-    with workers if local else contextlib.nullcontext():
-        how = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
+    how = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
+    if local:
+        with parallel_config("loky", inner_max_num_threads=1, **begin):
+            parallel = Parallel(jobs, **how)
+    else:
         parallel = Parallel(jobs, **how)
     found = None
     try:
@@ -628,11 +628,14 @@ def _attempt(
     Native libraries (BLAS, OpenMP) round sums differently with another number of threads. JAX has
     threads of its own, whose number does not change its results.
     """
-    # Only libraries that are loaded can be limited. scikit-learn loads all that matter.
-    import sklearn.utils.parallel  # noqa: F401
-    from threadpoolctl import threadpool_limits
+    limits: Any = contextlib.nullcontext()
+    if _parent is None:  # Otherwise joblib has set the number of threads in the environment.
+        # Only libraries that are loaded can be limited. scikit-learn loads all that matter.
+        import sklearn.utils.parallel  # noqa: F401
+        from threadpoolctl import threadpool_limits
 
-    with _killed_with_parent(), threadpool_limits(1):
+        limits = threadpool_limits(1)
+    with _killed_with_parent(), limits:
         try:
             return Attempt(name, _pack(work(**arguments, **context), arguments))
         except Skipped as reason:

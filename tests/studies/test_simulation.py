@@ -10,6 +10,7 @@ from studies.networks import Job, Recipe, auc, run_jobs, smse, start_as_paper
 from studies.runner import Row, read
 from studies.simulation import KINDS, kinds_of, summarise
 
+from promissing import cli
 from promissing.networks.mlp import MLP
 
 TINY = ["--repetitions", "2", "--epochs", "3", "--jobs", "1"]
@@ -182,3 +183,10 @@ def test_a_foreign_record_and_a_bad_directory_are_refused(tmp_path):
     assert (tmp_path / "run.json").read_text() == "not a record, but a poem"
     result = call("--out", tmp_path / "run.json", *TINY)
     assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("arguments", [["simulation", "--out", "OUT"], ["--help"], []])
+def test_the_old_command_names_its_replacement(arguments):
+    result = CliRunner().invoke(cli.main, ["experiment", *arguments])
+    assert result.exit_code == 2
+    assert f"python -m studies {'simulation' if 'OUT' in arguments else 'NAME'}" in result.stderr
