@@ -70,10 +70,10 @@ def scores(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def drops(results: pd.DataFrame) -> pd.DataFrame:
-    """The drop of every score with gaps: against the network, and of trees against themselves.
+    """The drop of every score: against the network, and of trees against themselves.
 
-    A table and repetition without a score on complete data, or with a network that diverged
-    there, has no drops.
+    A table and repetition without a score on complete data, or with a network that diverged on
+    complete data, has no drops.
     """
     found = scores(results)
     keys = ["dataset", "metric", "repetition"]
@@ -103,7 +103,7 @@ def summarise(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def grid(found: pd.DataFrame) -> pd.DataFrame:
-    """As in the paper: the mean over tables and repetitions, by shares of features and of rows."""
+    """As in the paper: the mean over tables and repetitions, by share of features and of rows."""
     found = found.assign(features=found["mechanism"].str.removeprefix(GRID).astype(float))
     found["finite"] = found["drop"].where(np.isfinite(found["drop"]))
     keys = ["metric", "features", "ratio", "strategy", "against"]
@@ -117,7 +117,7 @@ def grid(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
-    """In the order of strategies and mechanisms that everything else has."""
+    """Sort lines by the usual order of strategies and mechanisms."""
     places = {"strategy": strategies.NAMES.index, "mechanism": MECHANISMS.index}
     keys = ("metric", "mechanism", "features", "ratio", "strategy", "against")
     return frame.sort_values(
@@ -128,9 +128,9 @@ def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cells(results: pd.DataFrame) -> pd.DataFrame:
-    """Scores by table and condition, one column per strategy; higher is better, -inf diverged.
+    """Scores by table and condition, one column per strategy. Higher is better; -inf is diverged.
 
-    Only cells that every strategy has, so that all are compared on the same.
+    Only conditions with scores of all strategies are kept, so that the comparison is fair.
     """
     found = scores(results)
     found = found[found["mechanism"].isin(MECHANISMS) & (found["strategy"] != "full")].copy()
@@ -142,10 +142,7 @@ def _cells(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranks(results: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
-    """Mean ranks over tables and conditions, 1 being best, with a bootstrap over tables.
-
-    The interval holds 95 % of the means over tables drawn again with replacement.
-    """
+    """Mean ranks over tables and conditions, where 1 is best, with 95 % bootstrap intervals."""
     placed = _cells(results).rank(axis=1, ascending=False)
     lines = []
     rng = np.random.default_rng(seed)
@@ -169,9 +166,9 @@ def ranks(results: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
 
 
 def compare(results: pd.DataFrame) -> pd.DataFrame:
-    """On how many tables ours are better than, level with and worse than each rival.
+    """The number of tables on which our strategies win, draw and lose against each rival.
 
-    A table counts by the mean difference over its conditions; less than 0.001 is a draw.
+    The mean difference over the conditions of a table decides; less than 0.001 is a draw.
     """
     cells = _cells(results)
     parts = [("all", cells)] + [
@@ -205,7 +202,7 @@ def baseline(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def timings(results: pd.DataFrame) -> pd.DataFrame:
-    """Seconds of one model, from filling gaps to predicting, and of all together."""
+    """Seconds of one model, from imputation to prediction, and of all models together."""
     known = results[results["metric"].isin(METRICS)]
     groups = known.groupby("strategy")["seconds"]
     found = pd.DataFrame(
@@ -217,7 +214,7 @@ def timings(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_table(found: pd.DataFrame) -> pd.DataFrame:
-    """The mean drop of every table over mechanisms, ratios and repetitions; inf if it diverged."""
+    """The mean drop of every table over mechanisms, ratios and repetitions; inf if diverged."""
     net = found[found["against"] == "net"]
     wide = net.groupby(["metric", "dataset", "strategy"])["drop"].mean().unstack("strategy")
     wide = wide[[name for name in strategies.NAMES if name in wide]]
@@ -225,7 +222,7 @@ def _by_table(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def name_of(strategy: str, against: str = "net") -> str:
-    """What tables call a strategy."""
+    """The name of a strategy in tables."""
     title = "random forest" if strategy == FOREST else reporting.title(strategy)
     return f"{title}, own" if against == "own" else title
 
@@ -254,7 +251,7 @@ def _tables_as_markdown(by_table: pd.DataFrame) -> str:
 
 
 def _pretty(frame: pd.DataFrame) -> str:
-    """A frame as Markdown, strategies by their titles and numbers to three places."""
+    """A frame as Markdown, with titles of strategies and three decimal places."""
     shown = frame.copy()
     for column in ("strategy", "ours", "rival"):
         if column in shown:

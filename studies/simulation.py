@@ -510,13 +510,13 @@ def _draw_neutralizers(arrays: dict[str, Any], kinds: pd.DataFrame, seed: int, o
             row = kinds[(kinds["mechanism"] == mechanism) & (kinds["strategy"] == name)]
             row = row[row["ratio"] == ratio].iloc[0]
             ax.set_title(f"{mechanism.upper()}, {ratio:.0%} missing")
-            ax.set_xlabel("what a gap in the first feature is taken for")
+            ax.set_xlabel("neutralizer of the first feature")
             ax.set(xlim=(-2.5, 3.5), ylim=(-2.5, 3.5), aspect="equal")
             for kind in KINDS:
                 ax.scatter([], [], s=20, c=colors[kind], marker=marks[kind],
                            label=f"{kind}: {row[kind]}")  # fmt: skip
             ax.legend(loc="upper left", fontsize=8)
-        axes[0, 0].set_ylabel("... in the second")
-        fig.suptitle(f"Neutralizers of {reporting.title(name)}, four neurons a run; counts of runs",
+        axes[0, 0].set_ylabel("neutralizer of the second feature")
+        fig.suptitle(f"Neutralizers of {reporting.title(name)}: four neurons per run, and numbers of runs",
                      fontsize=10)  # fmt: skip
         reporting.save(fig, out, "neutralizers")
