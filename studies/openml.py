@@ -43,8 +43,8 @@ from studies.openml_tasks import (
     alike,
     hidden,
     is_tree,
-    own_gaps,
     score,
+    why_incomplete,
 )
 from studies.runner import Batch, Outcome, Row, Summary, count_jobs, duration, read, run
 from studies.simulation import STRATEGIES, check_at_least, check_mechanisms
@@ -225,7 +225,7 @@ def _tables(
     place = data if data is not None else os.environ.get(VARIABLE) or OPENML
     held = set() if place == OPENML else set(datasets.available(data))
     absent = {slug: why for slug, why in loaded.skipped.items() if slug not in held}
-    absent |= {slug: own_gaps(slug, count) for slug, count in gaps.items() if count}
+    absent |= {slug: why_incomplete(slug, count) for slug, count in gaps.items() if count}
     if not shapes:
         why = next(iter((absent | dict(loaded.skipped)).values()))
         raise ValueError(f"Not one table can be used. {why}")
@@ -317,12 +317,12 @@ def _spent(
     speeds: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """The seconds of a batch by kind of work; empty for a table that is not available."""
-    asked = batch.arguments
-    shape = shapes.get(asked["table"])
+    arguments = batch.arguments
+    shape = shapes.get(arguments["table"])
     if shape is None:
         return {}
     many = {COMPLETE: 1, "grid": len(FEATURE_RATIOS)}
-    kind = asked["mechanism"].partition("-")[0]
+    kind = arguments["mechanism"].partition("-")[0]
     of_a_kind = many.get(kind, len(settings["mechanisms"]))
     count = settings["grid_repetitions" if kind == "grid" else "repetitions"]
     of_a_kind *= max(1, count // TOGETHER)  # The last block may be shorter, and compiles anew.
@@ -330,14 +330,14 @@ def _spent(
     if kind == "grid" and settings["mechanisms"]:
         anew = 0.0  # The mechanisms went before.
     return _by_kind(
-        min(shape.rows, asked["max_rows"] or shape.rows),
+        min(shape.rows, arguments["max_rows"] or shape.rows),
         shape.columns,
         shape.task,
-        asked["mechanism"],
-        asked["ratios"],
-        len(asked["repetitions"]),
-        asked["names"],
-        asked["epochs"],
+        arguments["mechanism"],
+        arguments["ratios"],
+        len(arguments["repetitions"]),
+        arguments["names"],
+        arguments["epochs"],
         anew,
         speeds or {},
     )
@@ -430,7 +430,7 @@ def measure(names: Sequence[str], n: int, p: int, number: int) -> Outcome:
         Job(X.astype(np.float32) + r, y, np.arange(n), X[:1], "none", hidden(p), (0, r))
         for r in range(48)
     ]
-    extra = max(5, 3000 * BATCH // n)  # Epochs; fewer could not be told from noise.
+    extra = max(5, 3000 * BATCH // n)  # Epochs; with fewer, noise would dominate.
     few, many = (Recipe("log", "relu", 0.01, BATCH, epochs) for epochs in (1, 1 + extra))
     run_jobs(jobs[:1], few)  # JAX has to start.
     first = _time(lambda: run_jobs(jobs, few))

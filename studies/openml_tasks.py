@@ -28,7 +28,7 @@ from studies.runner import Outcome, Row, Skipped
 from studies.simulation import MECHANISMS
 
 __all__ = ["COMPLETE", "FOLDS", "FOREST", "GRID", "MECHANISMS", "NEIGHBOR_ROWS", "TASKS", "World"]
-__all__ += ["alike", "hidden", "is_tree", "load", "own_gaps", "score"]
+__all__ += ["alike", "hidden", "is_tree", "load", "score", "why_incomplete"]
 
 Array = NDArray[Any]
 
@@ -82,14 +82,16 @@ def load(table: str, max_rows: int | None, seed: int, data: str | None) -> World
     X = TableEncoder(scale=False, max_categories=max(2, len(y))).fit(frame).read(frame)
     gaps = int(np.count_nonzero(np.isnan(X)))
     if gaps:
-        raise Skipped(own_gaps(table, gaps))
+        raise Skipped(why_incomplete(table, gaps))
     nominal = tuple(j for j, name in enumerate(found.X) if name in found.nominal)
     return World(found.slug, found.task, X, y.astype(np.float64), nominal)
 
 
-def own_gaps(table: str, gaps: int) -> str:
+def why_incomplete(table: str, gaps: int) -> str:
     """Why a table with missing values of its own is left out."""
-    return f"Table {table!r} has {gaps} gaps of its own; this study makes them."
+    return (
+        f"Table {table!r} has {gaps} missing values of its own. This study needs complete tables."
+    )
 
 
 @lru_cache(maxsize=2)

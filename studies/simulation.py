@@ -517,6 +517,6 @@ def _draw_neutralizers(arrays: dict[str, Any], kinds: pd.DataFrame, seed: int, o
                            label=f"{kind}: {row[kind]}")  # fmt: skip
             ax.legend(loc="upper left", fontsize=8)
         axes[0, 0].set_ylabel("neutralizer of the second feature")
-        fig.suptitle(f"Neutralizers of {reporting.title(name)}: four neurons per run, and numbers of runs",
-                     fontsize=10)  # fmt: skip
+        title = f"Neutralizers of {reporting.title(name)}: four per run, and numbers of runs"
+        fig.suptitle(title, fontsize=10)
         reporting.save(fig, out, "neutralizers")

@@ -281,7 +281,7 @@ def test_what_cannot_be_had_or_read_is_named_and_the_rest_goes_on(data, tmp_path
     assert set(summary.failed) == {"broken"}
     assert "broken.parquet cannot be read" in summary.failed["broken"]
     assert set(summary.skipped) == {"holes", "wilt"}
-    assert "1 gaps of its own" in summary.skipped["holes"]
+    assert "1 missing values of its own" in summary.skipped["holes"]
     assert "Table 'wilt' is not in" in summary.skipped["wilt"]
     assert set(read(tmp_path / "out").rows["dataset"]) == {"number"}
 
@@ -306,7 +306,10 @@ def test_by_default_all_tables_but_those_the_paper_leaves_out(data):
         ({"tables": ["yesnoo"]}, "There is no table 'yesnoo'. Did you mean 'yesno'"),
         ({"tables": []}, "Name at least one table."),
         ({"tables": ["wilt"]}, "Not one table can be used. Table 'wilt' is not in"),
-        ({"tables": ["holes"]}, "Not one table can be used. Table 'holes' has 1 gaps of its own"),
+        (
+            {"tables": ["holes"]},
+            "Not one table can be used. Table 'holes' has 1 missing values of its own",
+        ),
         ({"names": ["men"]}, "There is no strategy 'men'"),
         ({"mechanisms": ["nmar"]}, "There is no mechanism 'nmar'"),
         ({"ratios": [2.0]}, "A ratio must lie between 0 and 1. Received: 2.0"),
