@@ -23,7 +23,6 @@ from math import ceil, log2, sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -329,38 +328,20 @@ def _spent(
     anew = min(1.0, jobs / of_a_kind)
     if kind == "grid" and settings["mechanisms"]:
         anew = 0.0  # The mechanisms went before.
-    return _by_kind(
-        min(shape.rows, arguments["max_rows"] or shape.rows),
-        shape.columns,
-        shape.task,
-        arguments["mechanism"],
-        arguments["ratios"],
-        len(arguments["repetitions"]),
-        arguments["names"],
-        arguments["epochs"],
-        anew,
-        speeds or {},
-    )
+    return _by_kind(shape, arguments, anew, speeds or {})
 
 
 def _by_kind(
-    n: int,
-    p: int,
-    task: str,
-    mechanism: str,
-    ratios: Sequence[float],
-    repetitions: int,
-    names: Sequence[str],
-    epochs: int,
-    anew: float = 1.0,
-    speeds: Mapping[str, float] = MappingProxyType({}),
+    shape: Shape, arguments: Mapping[str, Any], anew: float, speeds: Mapping[str, float]
 ) -> dict[str, float]:
-    """The seconds that a batch spends on every kind of work.
+    """The seconds that a batch with these arguments spends on every kind of work.
 
-    `n` and `p` are the rows in use and the columns of the table. `anew` is the share of such
-    batches that compile their programs: a process that ran another mechanism of the table has them.
-    `speeds` are measured seconds relative to the formulas, by kind.
+    `anew` is the share of such batches that compile their programs: a process that ran another
+    mechanism of the table has them. `speeds` are measured seconds relative to the formulas.
     """
+    n, p = min(shape.rows, arguments["max_rows"] or shape.rows), shape.columns
+    mechanism, ratios, names = (arguments[key] for key in ("mechanism", "ratios", "names"))
+    repetitions, epochs = len(arguments["repetitions"]), arguments["epochs"]
     half, columns = n / FOLDS, 1
     if mechanism.startswith(GRID):
         columns = max(1, int(p * float(mechanism.removeprefix(GRID))))
@@ -373,7 +354,7 @@ def _by_kind(
         found["compile"] += (1 - anew) * 2.5  # An indicator for every column: another width.
     for ratio in ratios:
         for name in names:
-            kind, seconds = _preparing(name, half, p, columns, ratio, task)
+            kind, seconds = _preparing(name, half, p, columns, ratio, shape.task)
             found[kind] += FOLDS * repetitions * seconds
             if name in nets:
                 steps = epochs * ceil(half / BATCH)

@@ -89,9 +89,7 @@ def load(table: str, max_rows: int | None, seed: int, data: str | None) -> World
 
 def why_incomplete(table: str, gaps: int) -> str:
     """Why a table with missing values of its own is left out."""
-    return (
-        f"Table {table!r} has {gaps} missing values of its own. This study needs complete tables."
-    )
+    return f"Table {table!r} has {gaps} missing values of its own. Complete tables are needed."
 
 
 @lru_cache(maxsize=2)

@@ -308,7 +308,7 @@ def test_by_default_all_tables_but_those_the_paper_leaves_out(data):
         ({"tables": ["wilt"]}, "Not one table can be used. Table 'wilt' is not in"),
         (
             {"tables": ["holes"]},
-            "Not one table can be used. Table 'holes' has 1 missing values of its own",
+            "Not one table can be used. Table 'holes' has 1 missing",
         ),
         ({"names": ["men"]}, "There is no strategy 'men'"),
         ({"mechanisms": ["nmar"]}, "There is no mechanism 'nmar'"),
