@@ -107,9 +107,10 @@ class Batch(NamedTuple):
 
     Examples
     --------
-    >>> from studies.runner import Batch
-    >>> from studies.simulation import simulate
-    >>> Batch("mnar/0.5/000", simulate, {"mechanism": "mnar", "ratio": 0.5}).cost
+    >>> from studies.runner import Batch, Outcome, Row
+    >>> def work(ratio):
+    ...     return Outcome([Row("toy", "mnar", ratio, "mean", 0, 0, "auc", 0.75)])
+    >>> Batch("mnar/0.5", work, {"ratio": 0.5}).cost
     1.0
     """
 
