@@ -1,4 +1,4 @@
-"""What the networks of the benchmark on tables cost here, and with Keras `fit`.
+"""The time of the networks of the benchmark on tables, here and with Keras `fit`.
 
     python benchmarks/openml.py --data DIR
 
@@ -65,13 +65,11 @@ def with_keras(job: object, recipe: object, epochs: int = 5) -> float:
 
 def count_steps(data: Path, repetitions: int, grid: int, max_rows: int | None) -> float:
     """All steps of all networks of a study."""
-    from studies import openml
-    from studies._openml_plan import make_plan
-    from studies._openml_tasks import FOLDS, is_tree
+    from studies.openml import make_plan
+    from studies.openml_tasks import FOLDS, is_tree
 
     plan = make_plan(
-        *(None, openml.STRATEGIES, openml.MECHANISMS, openml.RATIOS),
-        *(repetitions, True, grid, max_rows, 100, data, 0),
+        repetitions=repetitions, grid_repetitions=grid, max_rows=max_rows, epochs=100, data=data
     )
     total = 0
     for batch in plan.batches:
@@ -89,7 +87,7 @@ def main() -> None:
     parser.add_argument("--table", default="phoneme")
     asked = parser.parse_args()
 
-    from studies import _openml_tasks as tasks
+    from studies import openml_tasks as tasks
     from studies.networks import Recipe
 
     world = tasks.load(asked.table, 5000, 0, str(asked.data))

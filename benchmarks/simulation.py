@@ -1,4 +1,4 @@
-"""What the simulation study costs here, and what the same steps cost with Keras `fit`.
+"""The time of the simulation study on this machine, and of the same steps with Keras `fit`.
 
     python benchmarks/simulation.py
 
@@ -23,8 +23,7 @@ REPETITIONS, CELLS, NETWORKS, EPOCHS, STEPS = 100, 6, 13, 400, 50
 def ours(epochs: int) -> float:
     """Seconds per step of one network, among its replicas, its AUC by epoch included."""
     from studies import simulation
-    from studies.networks import Job, Recipe, run_jobs
-    from studies.scores import auc
+    from studies.networks import Job, Recipe, auc, run_jobs
 
     worlds = [simulation.draw("mnar", 0.5, r, 0) for r in range(20)]
     jobs = [

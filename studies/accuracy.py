@@ -1,32 +1,25 @@
-"""Our defaults against the defaults of others, on tables with gaps.
+"""Our defaults against the defaults of others, on tables with missing values.
 
-    python benchmarks/accuracy.py --data DIR --out results/accuracy
-    python benchmarks/accuracy.py --data DIR --out OUT --quick     # a handful of tables
-    python benchmarks/accuracy.py --data DIR --out OUT --methods "ours,ours:n_bins=0,hgb"
-
-Every table of the directory with at least 500 rows, at most 10,000 of them, two shuffled folds:
+Every table of the directory with at least 500 rows, at most 10,000 of them, in two shuffled folds:
 as it is, with 25 and 50 % of all cells missing, and with half and nine tenths of its most
-informative column missing by MCAR, MAR and MNAR. All methods see the same gaps and folds. Scores
-are AUC or R2; a tie is a difference of less than 0.001, and ranks take no notice of ties.
-Resumable: the results are those of the experiment runner. `ours:name=value+name=value` is our
-default with some parameters changed. Where only ours has changed, `--methods ours --beside EARLIER`
-takes what others scored, on the same gaps and folds, from an earlier record.
+informative column missing by MCAR, MAR and MNAR. All methods see the same missing values and folds.
+Scores are AUC or R2. A tie is a difference of less than 0.001; ranks ignore ties.
 
-The default was chosen on every second table in alphabetical order, and is judged by the others,
-which come first. Seconds are shown where one model is trained at a time (`--jobs 1`); on many rows:
+The method `ours:name=value+name=value` is our default with some parameters changed. If only our
+default has changed, `--methods ours --beside EARLIER` takes the scores of the other methods, on the
+same missing values and folds, from an earlier record.
 
-    python benchmarks/accuracy.py --data DIR --out OUT --large
+The default was chosen on every second table in alphabetical order. The other tables judge it and
+come first in the report. Seconds are reported if one model is trained at a time (`--jobs 1`).
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
-import shlex
-import sys
 import warnings
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -47,10 +40,12 @@ from threadpoolctl import threadpool_limits
 from promissing import NanMLPClassifier, NanMLPRegressor, datasets, missingness
 from promissing.compare import strategies
 from promissing.encoding.table_encoder import TableEncoder
-from studies import looks
-from studies.runner import Batch, Outcome, Row, run
-from studies.store import read
-from studies.tables import describe, markdown, write
+from studies import reporting
+from studies.openml_tasks import TASKS
+from studies.reporting import markdown
+from studies.runner import Batch, Outcome, Row, Summary, read, run, write
+
+__all__ = ["LARGE", "METHODS", "QUICK", "SETTINGS", "report", "run_study"]
 
 METHODS = (
     "ours", "hgb", "lightgbm", "xgboost", "catboost", "sklearn-mlp-mean",
@@ -60,8 +55,12 @@ SETTINGS = (
     "complete", "cells-0.25", "cells-0.5",
     *(f"{how}-{ratio}" for how in ("mcar", "mar", "mnar") for ratio in (0.5, 0.9)),
 )  # fmt: skip
-LARGE = ("airlines", "bike_sharing_demand", "bng_echomonths", "eeg_eye_state", "elevators",
-         "house_8L", "mozilla4", "mv", "electricity", "run_or_walk")  # fmt: skip
+LARGE = {
+    "tables": ("airlines", "bike_sharing_demand", "bng_echomonths", "eeg_eye_state", "elevators",
+               "house_8L", "mozilla4", "mv", "electricity", "run_or_walk"),
+    "max_rows": 100_000, "methods": ("ours", "catboost", "hgb"), "settings": ("complete",),
+    "folds": 1,
+}  # fmt: skip
 QUICK = ("phoneme", "bank_marketing", "compas_two_years", "wind", "elevators", "thyroid_sick")
 GROUPS = {"all": "all settings", "complete": "complete", "cells": "cells missing",
           "column": "one column missing"}  # fmt: skip
@@ -69,13 +68,75 @@ NAMES = {"ours": "promissing", "hgb": "HGB", "lightgbm": "LightGBM", "xgboost": 
          "catboost": "CatBoost", "sklearn-mlp-mean": "MLP, mean",
          "sklearn-mlp-mean+indicator": "MLP, mean + indicator",
          "mean+indicator": "our net, mean + indicator"}  # fmt: skip
-LEAST_ROWS, TIE, FAR, RESAMPLES = 500, 0.001, 0.02, 2000
+LEAST_ROWS, TIE, FAR = 500, 0.001, 0.02
 CASES = {"score": "scores.csv", "log_loss": "log_losses.csv"}
-TASKS = {"binary": "classification", "regression": "regression"}
+
+
+def run_study(
+    out: Path,
+    *,
+    data: str,
+    methods: Sequence[str] = METHODS,
+    settings: Sequence[str] = SETTINGS,
+    tables: Sequence[str] | None = None,
+    half: str | None = None,
+    max_rows: int = 10_000,
+    repetitions: int = 1,
+    folds: int = 2,
+    jobs: int = 1,
+    **how: Any,
+) -> Summary:
+    """Run the comparison, or the rest of it, and store the results in `out`.
+
+    Parameters
+    ----------
+    out : Path
+        Directory for the results.
+    data : str
+        Directory of the tables: see `promissing.datasets.load`.
+    methods, settings : sequences of str
+        Methods, and ways to lose values.
+    tables : sequence of str, optional
+        By default all tables with at least 500 rows.
+    half : {"choose", "report"}, optional
+        Only one half of the tables.
+    max_rows : int, default=10,000
+        Maximum number of rows of every table, drawn at random.
+    repetitions : int, default=1
+        Number of repetitions.
+    folds : {1, 2}, default=2
+        Number of folds to score.
+    jobs : int, default=1
+        Worker processes. Seconds can be compared if there is one.
+    **how
+        `resume` and `progress` of `studies.runner.run`.
+    """
+    for setting in settings:
+        if setting not in SETTINGS:
+            known = ", ".join(SETTINGS)
+            raise ValueError(f"There is no setting {setting!r} in this study. They are: {known}.")
+    half_of = halves(data)
+    chosen = sorted(
+        half_of if tables is None else tables,
+        key=lambda name: (half_of.get(name) != "report", name),
+    )
+    if half:
+        chosen = [name for name in chosen if half_of.get(name) == half]
+    batches = []
+    for case in product(chosen, range(repetitions), settings, methods):
+        table, repetition, setting, method = case
+        arguments = {"table": table, "setting": setting, "method": method, "max_rows": max_rows}
+        arguments |= {"repetition": repetition, "folds": folds}
+        batches.append(Batch(f"{table}/{setting}/{method}/{repetition}", score, arguments))
+    record = {"tables": chosen, "max_rows": max_rows, "methods": list(methods)}
+    record |= {"repetitions": repetitions, "settings": list(settings), "folds": folds}
+    record |= {"ours": str(NanMLPClassifier().get_params())}
+    context = {"data": data, "threads": max(1, cpu_count() // jobs)}
+    return run("accuracy", batches, out, settings=record, context=context, jobs=jobs, **how)
 
 
 def halves(data: str) -> dict[str, str]:
-    """Which tables there are, and to which half each belongs: every second one is for choosing."""
+    """The tables and the half of each: every second one served to choose the default."""
     loaded = datasets.load_many(data=data).datasets
     slugs = sorted(one.slug for one in loaded if len(one.X) >= LEAST_ROWS)
     return {slug: ("choose", "report")[i % 2] for i, slug in enumerate(slugs)}
@@ -83,7 +144,7 @@ def halves(data: str) -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def load(table: str, max_rows: int, data: str) -> tuple[pd.DataFrame, Any, str, list[str]]:
-    """A table, at most some rows of it, and its columns from the most informative one."""
+    """A table with at most `max_rows` rows, and its columns, the most informative one first."""
     found = datasets.load(table, data=data)
     X, y = found.X, found.y.to_numpy()
     if len(X) > max_rows:
@@ -97,7 +158,7 @@ def load(table: str, max_rows: int, data: str) -> tuple[pd.DataFrame, Any, str, 
 
 
 def lose(X: pd.DataFrame, ranked: list[str], setting: str, seed: int) -> pd.DataFrame:
-    """X with more gaps."""
+    """X with more missing values."""
     if setting == "complete":
         return X
     how, _, ratio = setting.partition("-")
@@ -120,10 +181,10 @@ def build(method: str, task: str, seed: int) -> Any:
         kind = MLPClassifier if task == "classification" else MLPRegressor
         fill = SimpleImputer(add_indicator=name.endswith("indicator"), keep_empty_features=True)
         model = kind(early_stopping=True, random_state=seed)
-        if task == "regression":  # It does not scale its target, as we and trees need not.
+        if task == "regression":  # It needs a scaled target; ours and trees do not.
             model = TransformedTargetRegressor(model, transformer=StandardScaler())
         return make_pipeline(TableEncoder(), fill, model)
-    # Our default, which here will meet no gaps.
+    # Our default, which has no missing values to learn from here.
     network = {"augment": False, "fine_bins": "auto"} if name == "mean+indicator" else None
     return strategies.make(name, task, network=network, random_state=seed)
 
@@ -145,16 +206,16 @@ def score(
     threads: int,
     data: str,
 ) -> Outcome:
-    """One method on the folds of one table with some gaps."""
+    """Score one method on the folds of one table with some missing values."""
     X, y, task, ranked = load(table, max_rows, data)
     X = lose(X, ranked, setting, repetition)
     classes = task == "classification"
     cutter = (StratifiedKFold if classes else KFold)(2, shuffle=True, random_state=repetition)
     rows = []
     for fold, (train, test) in islice(enumerate(cutter.split(X, y)), folds):
-        # Workers have one thread each, which is fair only where all cores have work.
+        # One thread per worker would be unfair to trees if some cores have no work.
         with warnings.catch_warnings(), threadpool_limits(threads):
-            # Rounds are at most 200 by default, converged or not; gaps that fall to the test rows.
+            # Iterations are limited to 200 by default; some columns are incomplete in test only.
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", UserWarning)
             start = perf_counter()
@@ -177,10 +238,14 @@ def score(
     return Outcome(rows)
 
 
-def report(out: Path, half_of: dict[str, str], *, alone: bool, earlier: Path | None) -> None:
-    """Ranks, differences, wins and seconds, on the reporting half and on the other."""
-    results = read(out / "results.sqlite")
-    # Before anything is written: `earlier` may be `out` itself.
+def report(out: Path, *, data: str, earlier: Path | None = None) -> None:
+    """Write ranks, differences, wins and seconds, for the reporting half and for the other.
+
+    `earlier` is the directory of an earlier record, for methods that were not run now.
+    """
+    half_of = halves(data)
+    results, _, about = read(out)
+    # Read before anything is written, because `earlier` may be `out`.
     known = {metric: beside(compared(results, metric), earlier, metric) for metric in CASES}
     classification = set(results[results["metric"] == "log_loss"]["dataset"])
     texts = []
@@ -206,7 +271,7 @@ def report(out: Path, half_of: dict[str, str], *, alone: bool, earlier: Path | N
         cases = known[metric].reset_index()
         write(out / name, cases.to_csv(index=False, float_format="%.5f"))
     texts += behind(known["score"], half_of)
-    if alone:  # Beside others on the same cores, trees have threads and we have none.
+    if about["jobs"] == 1:  # Otherwise trees have threads and our networks have none.
         took = seconds(results)
         write(out / "seconds.csv", took.to_csv(index=False, float_format="%.4g"))
         texts.append("## Seconds, medians over tables\n\n" + markdown(took, dict.fromkeys(
@@ -215,7 +280,7 @@ def report(out: Path, half_of: dict[str, str], *, alone: bool, earlier: Path | N
 
 
 def compared(results: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Means over folds and repetitions, by table, setting and method, of what all have finished."""
+    """Means over folds and repetitions by table, setting and method, if all methods have them."""
     mine = results[results["metric"] == metric]
     case = ["dataset", "mechanism"]
     wide = mine.pivot_table(
@@ -225,7 +290,7 @@ def compared(results: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def beside(wide: pd.DataFrame, earlier: Path | None, metric: str) -> pd.DataFrame:
-    """What was scored, and what the methods not among it scored in an earlier record."""
+    """The scores of this run, and of other methods in an earlier record."""
     if earlier is None or not (path := earlier / CASES[metric]).exists():
         return wide
     others = pd.read_csv(path).set_index(wide.index.names)
@@ -233,7 +298,7 @@ def beside(wide: pd.DataFrame, earlier: Path | None, metric: str) -> pd.DataFram
 
 
 def behind(wide: pd.DataFrame, half_of: dict[str, str]) -> list[str]:
-    """Where we are far behind the best of the rivals."""
+    """The cases where our default is far behind the best other method."""
     rivals = wide.drop(columns=[name for name in wide if name.startswith("ours")])
     if "ours" not in wide or rivals.empty:
         return []
@@ -247,7 +312,7 @@ def behind(wide: pd.DataFrame, half_of: dict[str, str]) -> list[str]:
 
 
 def seconds(results: pd.DataFrame) -> pd.DataFrame:
-    """Medians over tables of the seconds, and of how many times as long we take."""
+    """Medians over tables of the seconds, and of our seconds relative to each method."""
     lines: dict[str, dict[str, float]] = {}
     for what in ("fit", "predict"):
         took = results[results["metric"] == f"{what}_seconds"]
@@ -265,20 +330,16 @@ def draw(frame: pd.DataFrame, out: Path, half: str) -> None:
     groups = [name for name in GROUPS if name in set(frame["settings"])]
     tall = 0.3 * frame["method"].nunique() + 1.1
     across, down = min(2, len(groups)), -(-len(groups) // 2)
-    with looks.figure(down, across, figsize=(4.6 * across, tall * down)) as (fig, axes):
+    with reporting.figure(down, across, figsize=(4.6 * across, tall * down)) as (fig, axes):
         for ax in axes.flat[len(groups) :]:
             ax.set_axis_off()
         for ax, name in zip(axes.flat, groups, strict=False):
-            cell = frame[frame["settings"] == name].reset_index(drop=True)
-            places = np.arange(len(cell))[::-1]
-            for place, line in zip(places, cell.itertuples(), strict=True):
-                color = "#c2410c" if line.method == "ours" else "#52606d"
-                ax.plot([line.low, line.high], [place, place], color=color, lw=2.2, alpha=0.6)
-                ax.plot(line.rank, place, marker="o", color=color, ms=6)
-            ax.set_yticks(places, [NAMES.get(method, method) for method in cell["method"]])
-            ax.grid(False, axis="y")
+            cell = frame[frame["settings"] == name]
+            names = [NAMES.get(method, method) for method in cell["method"]]
+            colors = ["#c2410c" if one == "ours" else "#52606d" for one in cell["method"]]
+            reporting.draw_ranks(ax, cell, names, colors, "o" * len(cell))
             ax.set(xlabel="mean rank (95 %, tables drawn again)", title=GROUPS[name])
-        looks.save(fig, out, f"ranks_{half}")
+        reporting.save(fig, out, f"ranks_{half}")
 
 
 def summarise(wide: pd.DataFrame, classification: set[str]) -> pd.DataFrame:
@@ -295,8 +356,7 @@ def summarise(wide: pd.DataFrame, classification: set[str]) -> pd.DataFrame:
         if cells.empty:
             continue
         ranks = cells.rank(axis=1, ascending=False).groupby(level="dataset").mean()
-        drawn = rng.integers(len(ranks), size=(RESAMPLES, len(ranks)))
-        low, high = np.quantile(ranks.to_numpy()[drawn].mean(axis=1), [0.025, 0.975], axis=0)
+        low, high = reporting.bootstrap(ranks, rng)
         which = classes[chosen]
         for j, method in enumerate(cells.columns):
             gain = (cells["ours"] - cells[method]) if "ours" in cells else cells[method] * np.nan
@@ -321,64 +381,3 @@ def _as_markdown(frame: pd.DataFrame) -> str:
         f"### {name}\n\n{markdown(part.drop(columns='settings'), formats)}"
         for name, part in frame.groupby("settings", sort=False)
     )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", required=True, help="directory above datasets and clinical")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--settings", default=",".join(SETTINGS))
-    parser.add_argument("--tables", help="all of at least 500 rows by default")
-    parser.add_argument("--half", choices=("choose", "report"), help="only one half of the tables")
-    parser.add_argument("--max-rows", type=int, default=10_000)
-    parser.add_argument("--repetitions", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="a handful of tables, 4,000 rows")
-    parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--beside", type=Path, help="an earlier record, for methods not run now")
-    parser.add_argument("--folds", type=int, default=2, choices=(1, 2), help="how many to score")
-    parser.add_argument("--large", action="store_true", help="seconds: large tables, all rows")
-    parser.add_argument("--jobs", type=int, default=1, help="1 by default: seconds then compare")
-    asked = parser.parse_args()
-    if asked.large:
-        asked.tables, asked.max_rows = ",".join(LARGE), 100_000
-        asked.methods, asked.settings, asked.folds = "ours,catboost,hgb", "complete", 1
-
-    half_of = halves(asked.data)
-    tables = asked.tables.split(",") if asked.tables else list(half_of)
-    if asked.quick:
-        tables, asked.max_rows = [name for name in QUICK if name in half_of], 4000
-    tables = sorted(tables, key=lambda name: (half_of.get(name) != "report", name))
-    if asked.half:
-        tables = [name for name in tables if half_of.get(name) == asked.half]
-    batches = [
-        Batch(
-            f"{table}/{setting}/{method}/{repetition}",
-            score,
-            {"table": table, "setting": setting, "method": method}
-            | {"max_rows": asked.max_rows, "repetition": repetition, "folds": asked.folds},
-        )
-        for table in tables
-        for repetition in range(asked.repetitions)
-        for setting in asked.settings.split(",")
-        for method in asked.methods.split(",")
-    ]
-    settings = {"tables": tables, "max_rows": asked.max_rows, "methods": asked.methods}
-    settings |= {"repetitions": asked.repetitions, "settings": asked.settings}
-    settings |= {"folds": asked.folds, "ours": str(NanMLPClassifier().get_params())}
-    context = {"data": asked.data, "threads": max(1, cpu_count() // asked.jobs)}
-    summary = run("accuracy", batches, asked.out, settings=settings, context=context,
-                  resume=asked.resume, jobs=asked.jobs)  # fmt: skip
-    for name, reason in {**summary.skipped, **summary.failed}.items():
-        print(f"{name}: {reason}")
-    report(asked.out, half_of, alone=asked.jobs == 1, earlier=asked.beside)
-    describe(asked.out, shlex.join(["python", *sys.argv]).replace(asked.data, "DIR"))
-    print(f"{summary.n_done_now} batches in {summary.seconds:.0f} s; see {asked.out}/summary.md")
-
-
-if __name__ == "__main__":
-    from accuracy import main as start  # Workers know what they are to do by this name.
-
-    start()

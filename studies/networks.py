@@ -1,4 +1,7 @@
-"""The paper's nets, many at once: a job is one network on one table, jobs alike are replicas."""
+"""The networks of the paper, many at once, and their scores.
+
+A job is one network on one table. Jobs of the same shape are trained as replicas of one program.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +13,28 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from promissing.networks.base import Params, stack
 from promissing.networks.mlp import MLP
 from promissing.training.tools import xp
 from promissing.training.train import Data, train
 
-__all__ = ["Job", "Recipe", "Trainee", "run_jobs"]
+__all__ = ["Job", "Recipe", "Trainee", "auc", "run_jobs", "smse", "start_as_paper"]
 
 Array = NDArray[Any]
 
 
 class Job(NamedTuple):
-    """One network to be trained, and the tables it is then applied to."""
+    """One network to train, and the rows it is then applied to."""
 
     X: Array  # (n, q), NaN where missing.
     y: Array  # (n,)
-    rows: Array  # The rows to learn from.
+    rows: Array  # The rows to train on.
     others: Array  # (m, q)
     compensation: str
     hidden: tuple[int, ...]
-    seed: tuple[int, ...]  # The same for all strategies of a repetition, so they start alike.
+    seed: tuple[int, ...]  # All strategies of a repetition start with the same weights.
 
 
 class Recipe(NamedTuple):
@@ -44,10 +48,10 @@ class Recipe(NamedTuple):
 
 
 class Trainee(NamedTuple):
-    """What became of a job."""
+    """A trained network and its outputs."""
 
     params: dict[str, Array]
-    outputs: Array  # (m,), or by epoch what `watch` made of them (..., epochs).
+    outputs: Array  # (m,), or what `watch` returned, by epoch (..., epochs).
     seconds: float  # Its share of the time of its program.
 
 
@@ -59,8 +63,8 @@ def run_jobs(
 ) -> list[Trainee]:
     """Train all jobs, those of one shape as replicas of one program.
 
-    `watch(outputs, numbers)` gets the outputs (R, m) of the jobs of these numbers after every
-    epoch and returns what to keep of them, (R, ...).
+    After every epoch, `watch(outputs, numbers)` receives the outputs (R, m) of the jobs with these
+    numbers and returns what to keep of them, (R, ...).
     """
     alike: dict[Any, list[int]] = {}
     for i, job in enumerate(jobs):
@@ -98,10 +102,27 @@ def _run(
     others = np.stack([job.others for job in jobs]).astype(np.float32)
     kept: list[Array] = []
 
-    def see(epoch: Any) -> None:
+    def see(params: Params) -> None:
         assert watch is not None
-        kept.append(watch(np.asarray(_outputs(network, epoch.params, others)), numbers))
+        kept.append(watch(np.asarray(_outputs(network, params, others)), numbers))
 
+    params = _train(network, data, rngs, recipe, see if watch else None)
+    outputs = np.stack(kept, axis=-1) if watch else np.asarray(_outputs(network, params, others))
+    seconds = (perf_counter() - start) / len(jobs)
+    return [
+        Trainee({name: value[r] for name, value in params.items()}, outputs[r], seconds)
+        for r in range(len(jobs))
+    ]
+
+
+def _train(
+    network: MLP,
+    data: Data,
+    rngs: list[np.random.Generator],
+    recipe: Recipe,
+    see: Callable[[Params], None] | None,
+) -> Params:
+    """Train replicas by plain SGD. `see` receives the parameters after every epoch."""
     trained = train(
         network,
         stack([start_as_paper(network, rng) for rng in rngs]),
@@ -116,22 +137,15 @@ def _run(
         max_epochs=recipe.epochs,
         tol=0.0,
         n_iter_no_change=np.inf,
-        on_epoch=see if watch else None,
+        on_epoch=(lambda epoch: see(epoch.params)) if see else None,
     )
-    outputs = np.asarray(_outputs(network, trained.params, others))
-    if watch:
-        outputs = np.stack(kept, axis=-1)
-    seconds = (perf_counter() - start) / len(jobs)
-    return [
-        Trainee({name: value[r] for name, value in trained.params.items()}, outputs[r], seconds)
-        for r in range(len(jobs))
-    ]
+    return trained.params
 
 
 def start_as_paper(network: MLP, rng: np.random.Generator) -> dict[str, Array]:
-    """Glorot uniform kernels and no biases; the shared compensation is one more row of the kernel.
+    """Glorot uniform kernels and zero biases. The shared compensation is drawn as a kernel row.
 
-    The kernels are drawn first, so that strategies of one seed start with the same.
+    The kernels are drawn first, so strategies with one seed start with the same kernels.
     """
     params = dict(network.init(rng))
     for name in params:
@@ -147,3 +161,33 @@ def start_as_paper(network: MLP, rng: np.random.Generator) -> dict[str, Array]:
 @partial(jax.jit, static_argnames="network")
 def _outputs(network: MLP, params: Params, X: Any) -> Any:
     return jax.vmap(lambda params, x: network.forward(params, x, xp=xp)[:, 0])(params, X)
+
+
+def auc(y: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.float64]:
+    """The area under the ROC curve of every row of scores (..., n), given labels 0/1 (..., n).
+
+    Ties count one half, as in `sklearn.metrics.roc_auc_score`, which takes one row at a time. The
+    area is NaN if a score is NaN or a class is absent.
+    """
+    y, scores = np.broadcast_arrays(np.asarray(y, bool), scores)
+    order = np.argsort(scores, axis=-1)  # NaN comes last.
+    ordered = np.take_along_axis(scores, order, -1)
+    positive = np.take_along_axis(y, order, -1)
+    ranks = np.arange(1.0, scores.shape[-1] + 1)
+    total = np.asarray(positive @ ranks)
+    tied = (ordered[..., 1:] == ordered[..., :-1]).any(axis=-1)
+    if tied.any():
+        middle = rankdata(ordered[tied], axis=-1)
+        total[tied] = (middle * positive[tied]).sum(axis=-1)
+    n_positive = np.count_nonzero(y, axis=-1)
+    pairs = n_positive * (y.shape[-1] - n_positive)
+    unfit = np.isnan(ordered[..., -1]) | (pairs == 0)
+    area = (total - n_positive * (n_positive + 1) / 2) / np.where(pairs > 0, pairs, 1)
+    return np.where(unfit, np.nan, area)
+
+
+def smse(y: NDArray[Any], predictions: NDArray[Any]) -> NDArray[np.float64]:
+    """The mean squared error of every row (..., n) over the variance of y (..., n)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = np.mean((predictions - y) ** 2, axis=-1) / np.var(y, axis=-1)
+    return np.asarray(np.where(np.isfinite(error), error, np.nan), np.float64)

@@ -1,52 +1,51 @@
-"""What the benchmark found: drops, ranks, wins, seconds, and figures of them.
+"""The report of the benchmark: drops, ranks, wins, seconds and their figures.
 
-A score is the mean over the folds of a repetition. A *drop* is what gaps cost against the network
-on the complete table: its AUC minus the strategy's, or the strategy's SMSE minus its. Trees also
-have one against themselves on the complete table. A diverged network counts as worse than all:
-its drop is infinite, which a median bears; where drops are averaged it is left out and counted.
+A score is the mean over the folds of a repetition. A *drop* compares a strategy with the network
+on the complete table: AUC of the network minus AUC of the strategy, or SMSE of the strategy minus
+SMSE of the network. Trees also have a drop against themselves on the complete table. The drop of a
+diverged network is infinite: medians include it, means leave it out and count it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from promissing.compare import strategies
-from studies import _openml_figures as figures
-from studies import looks
-from studies._openml_tasks import COMPLETE, FOREST, GRID, MECHANISMS
-from studies.store import FILE, read
-from studies.tables import markdown, write
+from studies import reporting
+from studies.openml_tasks import COMPLETE, FOREST, GRID, MECHANISMS
+from studies.reporting import markdown, plus_minus, write_table
+from studies.runner import read
+from studies.simulation import OURS
 
 __all__ = ["baseline", "compare", "drops", "grid", "ranks", "report", "summarise", "timings"]
 
-OURS = ("promissing", "mpromissing", "fpromissing")
-METRICS = ("auc", "smse")
+METRICS = {"auc": "AUC", "smse": "SMSE"}
+STRONG = (*OURS, "hgb", "mean+indicator")  # Drawn with thicker lines.
 TIE = 0.001  # A smaller difference is a draw.
-RESAMPLES = 2000
 CELL = ["dataset", "metric", "mechanism", "ratio"]
 
 
 def report(out: Path) -> None:
-    """Write tables and figures beside `out`/results.sqlite."""
-    results = read(out / FILE)
+    """Write the tables and figures of the results in `out`."""
+    results = read(out).rows
     complete = baseline(results)
     _keep(out, "baseline", complete, _pretty(complete))
-    figures.draw_baseline(complete, out)
+    _draw_baseline(complete, out)
     found = drops(results)
     single = found[found["mechanism"].isin(MECHANISMS)]
     if len(single):
         summary, ranked = summarise(single), ranks(results)
         _keep(out, "drops", summary, _as_markdown(summary, "mechanism"))
         _keep(out, "ranks", ranked, _pretty(ranked))
-        figures.draw_drops(summary, out)
-        figures.draw_ranks(ranked, out)
+        _draw_drops(summary, "mechanism", out, "drops")
+        _draw_ranks(ranked, out)
         by_table = _by_table(single)
         _keep(out, "tables", by_table, _tables_as_markdown(by_table))
-        figures.draw_tables(by_table, out)
+        _draw_tables(by_table, out)
         wins = compare(results)
         if len(wins):
             _keep(out, "wins", wins, _pretty(wins))
@@ -54,14 +53,13 @@ def report(out: Path) -> None:
     if len(several):
         averaged = grid(several)
         _keep(out, "grid", averaged, _as_markdown(averaged, "features"))
-        figures.draw_grid(averaged, out)
+        _draw_drops(averaged, "features", out, "grid")
     took = timings(results)
     _keep(out, "seconds", took, _pretty(took))
 
 
 def _keep(out: Path, name: str, frame: pd.DataFrame, text: str) -> None:
-    write(out / f"{name}.csv", frame.to_csv(index=False, float_format="%.6g"))
-    write(out / f"{name}.md", text)
+    write_table(out, name, frame, text, float_format="%.6g")
 
 
 def scores(results: pd.DataFrame) -> pd.DataFrame:
@@ -72,10 +70,10 @@ def scores(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def drops(results: pd.DataFrame) -> pd.DataFrame:
-    """The drop of every score with gaps: against the network, and of trees against themselves.
+    """The drop of every score: against the network, and of trees against themselves.
 
-    A table and repetition without a score on complete data, or with a network that diverged
-    there, has no drops.
+    A table and repetition without a score on complete data, or with a network that diverged on
+    complete data, has no drops.
     """
     found = scores(results)
     keys = ["dataset", "metric", "repetition"]
@@ -105,7 +103,7 @@ def summarise(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def grid(found: pd.DataFrame) -> pd.DataFrame:
-    """As in the paper: the mean over tables and repetitions, by shares of features and of rows."""
+    """As in the paper: the mean over tables and repetitions, by share of features and of rows."""
     found = found.assign(features=found["mechanism"].str.removeprefix(GRID).astype(float))
     found["finite"] = found["drop"].where(np.isfinite(found["drop"]))
     keys = ["metric", "features", "ratio", "strategy", "against"]
@@ -119,26 +117,20 @@ def grid(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
-    """In the order of strategies and mechanisms that everything else has."""
-    places = {
-        "strategy": strategies.NAMES.index,
-        "mechanism": MECHANISMS.index,
-    }
+    """Sort lines by the usual order of strategies and mechanisms."""
+    places = {"strategy": strategies.NAMES.index, "mechanism": MECHANISMS.index}
+    keys = ("metric", "mechanism", "features", "ratio", "strategy", "against")
     return frame.sort_values(
-        [
-            c
-            for c in ("metric", "mechanism", "features", "ratio", "strategy", "against")
-            if c in frame
-        ],
+        [key for key in keys if key in frame],
         key=lambda c: c.map(places[c.name]) if c.name in places else c,
         ignore_index=True,
     )
 
 
 def _cells(results: pd.DataFrame) -> pd.DataFrame:
-    """Scores by table and condition, one column per strategy; higher is better, -inf diverged.
+    """Scores by table and condition, one column per strategy. Higher is better; -inf is diverged.
 
-    Only cells that every strategy has, so that all are compared on the same.
+    Only conditions with scores of all strategies are kept, so that the comparison is fair.
     """
     found = scores(results)
     found = found[found["mechanism"].isin(MECHANISMS) & (found["strategy"] != "full")].copy()
@@ -150,17 +142,13 @@ def _cells(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranks(results: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
-    """Mean ranks over tables and conditions, 1 being best, with a bootstrap over tables.
-
-    The interval holds 95 % of the means over tables drawn again with replacement.
-    """
+    """Mean ranks over tables and conditions, where 1 is best, with 95 % bootstrap intervals."""
     placed = _cells(results).rank(axis=1, ascending=False)
     lines = []
     rng = np.random.default_rng(seed)
     for metric, cells in [("both", placed), *placed.groupby(level="metric")]:
         means = cells.groupby(level="dataset").mean()
-        drawn = rng.integers(len(means), size=(RESAMPLES, len(means)))
-        low, high = np.quantile(means.to_numpy()[drawn].mean(axis=1), [0.025, 0.975], axis=0)
+        low, high = reporting.bootstrap(means, rng)
         lines += [
             {"metric": metric, "strategy": name, "rank": mean, "low": a, "high": b}
             | {"tables": len(means)}
@@ -178,9 +166,9 @@ def ranks(results: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
 
 
 def compare(results: pd.DataFrame) -> pd.DataFrame:
-    """On how many tables ours are better than, level with and worse than each rival.
+    """The number of tables on which our strategies win, draw and lose against each rival.
 
-    A table counts by the mean difference over its conditions; less than 0.001 is a draw.
+    The mean difference over the conditions of a table decides; less than 0.001 is a draw.
     """
     cells = _cells(results)
     parts = [("all", cells)] + [
@@ -214,7 +202,7 @@ def baseline(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def timings(results: pd.DataFrame) -> pd.DataFrame:
-    """Seconds of one model, from filling gaps to predicting, and of all together."""
+    """Seconds of one model, from imputation to prediction, and of all models together."""
     known = results[results["metric"].isin(METRICS)]
     groups = known.groupby("strategy")["seconds"]
     found = pd.DataFrame(
@@ -226,7 +214,7 @@ def timings(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_table(found: pd.DataFrame) -> pd.DataFrame:
-    """The mean drop of every table over mechanisms, ratios and repetitions; inf if it diverged."""
+    """The mean drop of every table over mechanisms, ratios and repetitions; inf if diverged."""
     net = found[found["against"] == "net"]
     wide = net.groupby(["metric", "dataset", "strategy"])["drop"].mean().unstack("strategy")
     wide = wide[[name for name in strategies.NAMES if name in wide]]
@@ -234,8 +222,8 @@ def _by_table(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def name_of(strategy: str, against: str = "net") -> str:
-    """What tables call a strategy."""
-    title = "random forest" if strategy == FOREST else looks.title(strategy)
+    """The name of a strategy in tables."""
+    title = "random forest" if strategy == FOREST else reporting.title(strategy)
     return f"{title}, own" if against == "own" else title
 
 
@@ -245,16 +233,12 @@ def _as_markdown(summary: pd.DataFrame, part: str) -> str:
     for (metric, kind), cell in summary.groupby(["metric", part], sort=False):
         who = [name_of(*both) for both in zip(cell["strategy"], cell["against"], strict=True)]
         spread = cell["sd"] if "sd" in cell else cell["drop"] * np.nan
-        text = [
-            f"{drop:.3f}" + (f" ± {sd:.3f}" if np.isfinite(sd) else "")
-            for drop, sd in zip(cell["drop"], spread, strict=True)
-        ]
+        text = [plus_minus(*pair) for pair in zip(cell["drop"], spread, strict=True)]
         columns = [f"{ratio:.0%}" for ratio in cell["ratio"]]
         flat = pd.DataFrame({"strategy": who, "ratio": columns, "drop": text})
         shown = flat.pivot(index="strategy", columns="ratio", values="drop")
         shown = shown.loc[list(dict.fromkeys(who)), list(dict.fromkeys(columns))]
-        title = kind.upper() if isinstance(kind, str) else f"{kind:.0%} of the features"
-        title = f"### {title}, drop of {metric.upper()}, {cell['tables'].max()} tables"
+        title = f"### {_part_title(kind)}, drop of {metric.upper()}, {cell['tables'].max()} tables"
         if "diverged" in cell and cell["diverged"].any():
             title += f" ({cell['diverged'].sum()} diverged networks left out)"
         texts.append(f"{title}\n\n{markdown(shown.reset_index())}")
@@ -262,15 +246,140 @@ def _as_markdown(summary: pd.DataFrame, part: str) -> str:
 
 
 def _tables_as_markdown(by_table: pd.DataFrame) -> str:
-    shown = by_table.rename(columns={n: looks.title(n) for n in strategies.NAMES})
+    shown = by_table.rename(columns={n: reporting.title(n) for n in strategies.NAMES})
     return markdown(shown, dict.fromkeys(shown.columns[2:], ".3f"))
 
 
 def _pretty(frame: pd.DataFrame) -> str:
-    """A frame as Markdown, strategies by their titles and numbers to three places."""
+    """A frame as Markdown, with titles of strategies and three decimal places."""
     shown = frame.copy()
     for column in ("strategy", "ours", "rival"):
         if column in shown:
             shown[column] = [name_of(name) for name in shown[column]]
-    floats: Sequence[str] = list(shown.select_dtypes("float").columns)
-    return markdown(shown, dict.fromkeys(floats, ".3f"))
+    return markdown(shown, dict.fromkeys(shown.select_dtypes("float").columns, ".3f"))
+
+
+# Figures
+
+
+def _draw_drops(drops: pd.DataFrame, part: str, out: Path, name: str) -> None:
+    """Drops by ratio: a column of panels per mechanism or share of features, a row per measure."""
+    metrics = [metric for metric in METRICS if metric in set(drops["metric"])]
+    kinds = list(dict.fromkeys(drops[part]))
+    several = part == "features"
+    labels = ("share of rows", "mean") if several else (
+        "share of the most informative column missing", "median")  # fmt: skip
+    shape = (len(metrics), len(kinds))
+    size = (2.5 * len(kinds) + 1.4, 3.0 * len(metrics)) if several else (
+        3.6 * len(kinds) + 1.4, 3.3 * len(metrics))  # fmt: skip
+    with reporting.figure(*shape, sharex=True, sharey="row", figsize=size) as (fig, axes):
+        for i, j in np.ndindex(shape):
+            ax, metric, kind = axes[i, j], metrics[i], kinds[j]
+            cell = drops[(drops["metric"] == metric) & (drops[part] == kind)]
+            for (strategy, against), line in cell.groupby(["strategy", "against"], sort=False):
+                _line(ax, strategy, line, own=against == "own")
+            ax.axhline(0, color="#111111", lw=0.8)
+            if i == 0:
+                ax.set_title(_part_title(kind))
+            if i == len(metrics) - 1:
+                ax.set_xlabel(labels[0])
+            if j == 0:
+                ax.set_ylabel(f"drop of {METRICS[metric]}, {labels[1]} of tables")
+        _legend(fig, axes)
+        reporting.save(fig, out, name)
+
+
+def _part_title(kind: str | float) -> str:
+    return kind.upper() if isinstance(kind, str) else f"{kind:.0%} of the features"
+
+
+def _line(ax: Any, name: str, line: pd.DataFrame, *, own: bool) -> None:
+    style, width = reporting.LOOKS[name], 1.7 if name in STRONG else 1.0
+    x, y = line["ratio"], line["drop"].where(np.isfinite(line["drop"]))
+    if "sd" in line:
+        band = line["sd"].where(np.isfinite(line["sd"]), 0.0)
+        ax.fill_between(x, y - band, y + band, color=style.color, alpha=0.08, lw=0)
+    label = f"{reporting.title(name)}, own" if own else reporting.title(name)
+    fill = "none" if own else style.color
+    ax.plot(x, y, color=style.color, ls=style.line, lw=width, marker=style.mark, ms=4, label=label,
+            mfc=fill, alpha=0.6 if own else 1.0)  # fmt: skip
+
+
+def _legend(fig: Any, axes: Any) -> None:
+    known: dict[str, Any] = {}
+    for ax in axes.flat:
+        handles, labels = ax.get_legend_handles_labels()
+        known |= dict(zip(labels, handles, strict=True))
+    fig.legend(list(known.values()), list(known), loc="outside right center")
+
+
+def _draw_baseline(complete: pd.DataFrame, out: Path) -> None:
+    """The network against the random forest on complete tables, one point per table."""
+    metrics = [m for m in METRICS if m in set(complete["metric"])]
+    with reporting.figure(1, len(metrics), figsize=(4.4 * len(metrics), 4.4)) as (fig, axes):
+        for ax, metric in zip(axes[0], metrics, strict=True):
+            cell = complete[complete["metric"] == metric].reset_index(drop=True)
+            ax.errorbar(cell[FOREST], cell["full"], xerr=cell[f"{FOREST}_sd"].fillna(0.0),
+                        yerr=cell["full_sd"].fillna(0.0), fmt="o", ms=5, lw=0.8,
+                        color=reporting.LOOKS["promissing"].color)  # fmt: skip
+            for i, table in enumerate(cell["dataset"]):
+                if np.isfinite(cell["full"][i]):
+                    ax.annotate(table, (cell[FOREST][i], cell["full"][i]), fontsize=5.5,
+                                xytext=(3, 3), textcoords="offset points")  # fmt: skip
+            both = cell[[FOREST, "full"]].to_numpy()
+            ends = (np.nanmin(both), np.nanmax(both))
+            ax.plot(ends, ends, color="#111111", lw=0.8, ls="--")
+            better = "higher" if metric == "auc" else "lower"
+            if metric == "auc":
+                ax.set_ylim(top=1.02)  # A deviation may reach beyond what is possible.
+            ax.set(xlabel=f"random forest, {METRICS[metric]}",
+                   ylabel=f"network, {METRICS[metric]}",
+                   title=f"Complete tables ({better} is better)")  # fmt: skip
+        reporting.save(fig, out, "baseline")
+
+
+def _draw_ranks(ranked: pd.DataFrame, out: Path) -> None:
+    """Mean ranks with their intervals, best first."""
+    kinds = list(dict.fromkeys(ranked["metric"]))
+    titles = {"both": "all tables", "auc": "classification", "smse": "regression"}
+    tall = 0.27 * ranked["strategy"].nunique() + 1.1
+    with reporting.figure(1, len(kinds), figsize=(3.7 * len(kinds), tall)) as (fig, axes):
+        for ax, kind in zip(axes[0], kinds, strict=True):
+            cell = ranked[ranked["metric"] == kind]
+            looks = [reporting.LOOKS[name] for name in cell["strategy"]]
+            names = [reporting.title(name) for name in cell["strategy"]]
+            reporting.draw_ranks(ax, cell, names, [one.color for one in looks],
+                                 [one.mark for one in looks])  # fmt: skip
+            n = cell["tables"].max()
+            ax.set(xlabel="mean rank, 95 % bootstrap over tables",
+                   title=f"{titles[kind]} ({n})")  # fmt: skip
+        reporting.save(fig, out, "ranks")
+
+
+def _draw_tables(by_table: pd.DataFrame, out: Path) -> None:
+    """The mean drop of every table and strategy as a heat map."""
+    metrics = [m for m in METRICS if m in set(by_table["metric"])]
+    columns = [name for name in strategies.NAMES if name in by_table]
+    heights = [int((by_table["metric"] == m).sum()) for m in metrics]
+    size = (0.62 * len(columns) + 2.6, 0.27 * sum(heights) + 1.6 * len(metrics))
+    ratios = {"height_ratios": [h + 1 for h in heights]}
+    with reporting.figure(len(metrics), 1, figsize=size, gridspec_kw=ratios) as (fig, axes):
+        for ax, metric in zip(axes[:, 0], metrics, strict=True):
+            cell = by_table[by_table["metric"] == metric]
+            values = cell[columns].to_numpy(float)
+            seen = np.abs(values[np.isfinite(values)])
+            top = float(np.quantile(seen, 0.95)) if len(seen) else 1.0
+            image = ax.imshow(np.clip(values, -top, top), cmap="RdBu_r", vmin=-top or -1,
+                              vmax=top or 1, aspect="auto")  # fmt: skip
+            for (i, j), value in np.ndenumerate(values):
+                dark = np.isfinite(value) and abs(value) < 0.6 * top
+                text = "" if np.isnan(value) else f"{value:.2f}"
+                ax.text(j, i, text, ha="center", va="center", fontsize=5.5,
+                        color="#111111" if dark else "white")  # fmt: skip
+            ax.set_xticks(range(len(columns)), [reporting.title(c) for c in columns], rotation=40,
+                          ha="right")  # fmt: skip
+            ax.set_yticks(range(len(cell)), cell["dataset"])
+            ax.grid(False)
+            ax.set_title(f"mean drop of {METRICS[metric]}")
+            fig.colorbar(image, ax=ax)
+        reporting.save(fig, out, "tables")

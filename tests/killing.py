@@ -1,27 +1,20 @@
-"""A study from the command line, killed in the middle and resumed."""
+"""A study from the command line that is killed during the run and resumed."""
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 
 
 def finished(out):
-    """How many batches the results hold."""
-    if not (out / "results.sqlite").exists():
-        return 0
-    with sqlite3.connect(out / "results.sqlite", timeout=30) as connection:
-        try:
-            return connection.execute("select count(*) from batches").fetchone()[0]
-        except sqlite3.OperationalError:  # Not yet made.
-            return 0
+    """The number of finished batches."""
+    return len(list(out.glob("batches/*.npz")))
 
 
 def kill_and_resume(arguments, out):
-    """Run `promissing experiment ...`, kill it after its first batch, and go on with it."""
-    command = [sys.executable, "-m", "promissing", "experiment", *map(str, arguments)]
+    """Run `python -m studies ...`, kill it after its first batch, and resume it."""
+    command = [sys.executable, "-m", "studies", *map(str, arguments)]
     process = subprocess.Popen(
         [*command, "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

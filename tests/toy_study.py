@@ -1,4 +1,4 @@
-"""A study that trains nothing, to try the runner on; and a program that runs it."""
+"""A study that trains nothing, to test the runner, and a program that runs it."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ SETTINGS = {"epochs": 400, "ratios": [0.1, 0.5]}
 
 
 def draw(*, seed, trace=None, seconds=0.0):
-    """Some numbers, after a while of work that has no say in them."""
+    """Some numbers, after some work that does not change them."""
     if trace is not None:
         Path(trace, f"{seed}-{uuid.uuid4().hex}").touch()
     end = time.perf_counter() + seconds
@@ -31,7 +31,7 @@ def draw(*, seed, trace=None, seconds=0.0):
         for strategy in ("zero", "mean")
         for fold in (0, 1)
     ]
-    # Where this is multiplied by two threads, it is rounded in another way than by one.
+    # Two threads round this product differently than one thread does.
     product = rng.normal(size=(500, 50)) @ rng.normal(size=(50, 50))
     digest = np.frombuffer(hashlib.sha256(product.tobytes()).digest(), np.uint8)
     curve = rng.normal(size=(30, 40))
@@ -39,7 +39,7 @@ def draw(*, seed, trace=None, seconds=0.0):
 
 
 def hold(*, seed, trace=None, seconds=0.0):
-    """Keep Python's lock for many minutes in a single call, unless asked for no time at all."""
+    """Hold Python's lock for many minutes in a single call, unless `seconds` is zero."""
     if seconds:
         Path(trace, f"{seed}-{uuid.uuid4().hex}").touch()
         sum(range(10**11))
@@ -91,11 +91,11 @@ def main():
         resume=True,
         jobs=2,
     )
-    print(json.dumps(summary._replace(path=str(summary.path))._asdict()))
+    print(json.dumps(summary._replace(out=str(summary.out))._asdict()))
 
 
 def dawdle():
-    """Let loky's thread be as slow as on a busy machine, where it may not stop too early."""
+    """Make loky's thread as slow as on a busy machine."""
     from joblib.externals.loky.process_executor import _ExecutorManagerThread as Manager
 
     wait = Manager.wait_result_broken_or_wakeup
@@ -103,7 +103,7 @@ def dawdle():
 
 
 def interrupt_early():
-    """Press Ctrl-C as soon as there is a worker, which then has not yet begun to work."""
+    """Press Ctrl-C as soon as a worker exists and before it starts to work."""
     while not multiprocessing.active_children():
         time.sleep(0.001)
     os.killpg(0, signal.SIGINT)

@@ -4,16 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from studies import _clinical_tasks as tasks
-from studies import store
-from studies.clinical_report import summarise
+from studies import clinical
+from studies.__main__ import main
+from studies.clinical import summarise
+from studies.runner import Row, Skipped, read
 
 from promissing import datasets
-from promissing.cli import main
 
 
 def call(*arguments):
-    return CliRunner().invoke(main, ["experiment", "clinical", *map(str, arguments)])
+    return CliRunner().invoke(main, ["clinical", *map(str, arguments)])
 
 
 def write_index(folder, slug):
@@ -27,10 +27,10 @@ def test_feature_removal_drops_patients_without_a_modality_then_columns_with_gap
     X = pd.DataFrame(
         {"a": [1, 2, nan, 4.0], "b": [1, 2, nan, 4.0], "c": [1, nan, 3, 4.0], "d": 1.0}
     )
-    stay, kept = tasks.removed(X, {"one": ["a", "b"], "two": ["c"], "three": ["d"]})
+    stay, kept = clinical.removed(X, {"one": ["a", "b"], "two": ["c"], "three": ["d"]})
     assert stay.tolist() == [True, False, False, True]
     assert kept == {"one": ["a", "b"], "two": ["c"], "three": ["d"]}
-    stay, kept = tasks.removed(X, {"one": ["a", "c"], "three": ["d"]})
+    stay, kept = clinical.removed(X, {"one": ["a", "c"], "three": ["d"]})
     assert stay.all()
     assert kept == {"three": ["d"]}
 
@@ -42,7 +42,7 @@ def test_scores_are_means_over_folds_and_spread_over_repetitions():
         for fold, value in enumerate((0.1, 0.3))
         for metric in ("auc", "brier")
     ]
-    (line,) = summarise(pd.DataFrame(lines, columns=store.Row._fields)).to_dict("records")
+    (line,) = summarise(pd.DataFrame(lines, columns=Row._fields)).to_dict("records")
     assert line["auc"] == pytest.approx(1.2)
     assert line["auc_sd"] == pytest.approx(1.0)
     assert line["seconds"] == 2.0
@@ -57,12 +57,11 @@ def test_the_study_from_the_command_line(tmp_path):
     figures = {"scores", "fading_cohort", "knowing", "why", "decisions"}
     made = {path.name for path in out.iterdir()}
     assert {f"{name}.{kind}" for name in tables for kind in ("csv", "md")} <= made
-    assert {f"{name}.{kind}" for name in figures for kind in ("png", "svg")} <= made
-    results = store.read(out / "results.sqlite")
+    assert {f"{name}.png" for name in figures} <= made
+    results, arrays, _ = read(out)
     scores = results[results["mechanism"] == "own"]
     assert len(scores) == 2 * 2 * 2
     assert scores["value"].between(0, 1).all()
-    arrays = store.read_arrays(out / "results.sqlite")
     assert arrays["fading/cohort/hgb"]["predictions"].shape == (2, 17, 13)
     assert arrays["why/cohort/mpromissing"]["effects"].shape == (17, 12)
     assert "--folds 2" in (out / "about.md").read_text()
@@ -92,12 +91,12 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message):
 
 def test_a_table_that_cannot_be_had_is_skipped_with_its_reason(tmp_path):
     write_index(tmp_path, "gone")
-    with pytest.raises(tasks.Skipped, match="gone"):
-        tasks.load("gone", str(tmp_path))
+    with pytest.raises(Skipped, match="gone"):
+        clinical.load("gone", str(tmp_path))
 
 
 def test_the_cohort_is_the_papers():
-    X, y, modalities = tasks.load(tasks.COHORT, None)
+    X, y, modalities = clinical.load(clinical.COHORT, None)
     assert X.shape == (376, 211)
     assert len(modalities) == 12
     assert list(datasets.make_cohort().modalities) == list(modalities)

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from killing import kill_and_resume
-from studies import _openml_tasks as tasks
-from studies import openml, openml_report, store
-from studies._openml_plan import make_plan
-from studies._openml_tasks import Unit, World
+from studies import openml, openml_report
+from studies import openml_tasks as tasks
+from studies.openml import make_plan
+from studies.openml_tasks import Unit, World
+from studies.runner import Row, read
 
 FEW = ("full", "mean", "hgb", "promissing")
 QUICK = {"epochs": 2, "jobs": 1, "repetitions": 1, "ratios": (0.25,), "progress": False}
@@ -199,7 +200,7 @@ def test_the_study_and_its_report(data, tmp_path):
     summary = openml.run_study(out, **how)
     assert not summary.skipped
     assert not summary.failed
-    results = store.read(out / "results.sqlite")
+    results = read(out).rows
     assert set(results["mechanism"]) == {"none", "mcar", "mar"} | {
         f"grid-{share}" for share in ("0.1", "0.25", "0.5", "0.75", "1")
     }
@@ -214,7 +215,7 @@ def test_the_study_and_its_report(data, tmp_path):
     openml_report.report(out)
     made = {path.name for path in out.iterdir()}
     drawn = ("drops", "grid", "baseline", "ranks", "tables")
-    pictures = {f"{name}.{kind}" for name in drawn for kind in ("png", "svg")}
+    pictures = {f"{name}.png" for name in drawn}
     tables = {f"{name}.{kind}" for name in (*drawn, "wins", "seconds") for kind in ("csv", "md")}
     assert pictures | tables <= made
     assert "HGB, own" in (out / "drops.md").read_text()
@@ -227,7 +228,7 @@ def test_more_repetitions_leave_the_first_as_it_was(data, tmp_path):
     how |= {"tables": ["yesno"], "data": data}
     openml.run_study(tmp_path / "one", **how)
     openml.run_study(tmp_path / "two", **how | {"repetitions": 2})
-    one, two = (store.read(tmp_path / name / "results.sqlite") for name in ("one", "two"))
+    one, two = (read(tmp_path / name).rows for name in ("one", "two"))
     two = two[two["repetition"] == 0].reset_index(drop=True)
     left = ["value", "seconds"]
     pd.testing.assert_frame_equal(one.drop(columns=left), two.drop(columns=left))
@@ -240,7 +241,7 @@ def test_every_strategy_takes_part(data, tmp_path):
     openml.run_study(
         tmp_path, data=data, tables=["yesno"], names=names, mechanisms=("mar",), **QUICK
     )
-    found = store.read(tmp_path / "results.sqlite")
+    found = read(tmp_path).rows
     with_gaps = found[found["mechanism"] != tasks.COMPLETE]
     assert set(with_gaps["strategy"]) == set(names)
     assert with_gaps["value"].between(0, 1).all()
@@ -262,7 +263,7 @@ def test_a_killed_study_goes_on_where_it_was_with_nothing_done_twice(data, tmp_p
     ]
     arguments += ["mcar", "--no-grid", "--epochs", 2, "--repetitions", 1, "--ratios", 0.25]
     kill_and_resume([*arguments, "--jobs", 2], tmp_path / "killed")
-    one, two = (store.read(tmp_path / name / "results.sqlite") for name in ("whole", "killed"))
+    one, two = (read(tmp_path / name).rows for name in ("whole", "killed"))
     pd.testing.assert_frame_equal(one.drop(columns="seconds"), two.drop(columns="seconds"))
 
 
@@ -280,22 +281,22 @@ def test_what_cannot_be_had_or_read_is_named_and_the_rest_goes_on(data, tmp_path
     assert set(summary.failed) == {"broken"}
     assert "broken.parquet cannot be read" in summary.failed["broken"]
     assert set(summary.skipped) == {"holes", "wilt"}
-    assert "1 gaps of its own" in summary.skipped["holes"]
+    assert "1 missing values of its own" in summary.skipped["holes"]
     assert "Table 'wilt' is not in" in summary.skipped["wilt"]
-    assert set(store.read(tmp_path / "out" / "results.sqlite")["dataset"]) == {"number"}
+    assert set(read(tmp_path / "out").rows["dataset"]) == {"number"}
 
 
 def test_by_default_all_tables_but_those_the_paper_leaves_out(data):
     entries = json.loads((data / "index.json").read_text())["datasets"]
     write_index(data, [*entries, write_table(data, "pollen", "binary")])
-    args = (FEW, ("mcar",), (0.5,), 5, True, None, None, 1, data, 0)
-    plan = make_plan(None, *args)
+    how = {"names": FEW, "mechanisms": ("mcar",), "ratios": (0.5,), "repetitions": 5, "data": data}
+    plan = make_plan(**how)
     assert plan.settings["tables"] == ["yesno", "number"]
     assert [b.name for b in plan.batches if b.name.startswith("yesno/mcar")] == [
         "yesno/mcar/000",
         "yesno/mcar/004",
     ]
-    assert make_plan(["pollen"], *args).settings["tables"] == ["pollen"]
+    assert make_plan(tables=["pollen"], **how).settings["tables"] == ["pollen"]
     assert all(batch.cost > 0 for batch in plan.batches)
 
 
@@ -305,7 +306,10 @@ def test_by_default_all_tables_but_those_the_paper_leaves_out(data):
         ({"tables": ["yesnoo"]}, "There is no table 'yesnoo'. Did you mean 'yesno'"),
         ({"tables": []}, "Name at least one table."),
         ({"tables": ["wilt"]}, "Not one table can be used. Table 'wilt' is not in"),
-        ({"tables": ["holes"]}, "Not one table can be used. Table 'holes' has 1 gaps of its own"),
+        (
+            {"tables": ["holes"]},
+            "Not one table can be used. Table 'holes' has 1 missing",
+        ),
         ({"names": ["men"]}, "There is no strategy 'men'"),
         ({"mechanisms": ["nmar"]}, "There is no mechanism 'nmar'"),
         ({"ratios": [2.0]}, "A ratio must lie between 0 and 1. Received: 2.0"),
@@ -343,7 +347,7 @@ def results_of(values):
         for (table, metric, mechanism, name, r), value in values.items()
         for fold in (0, 1)
     ]
-    return pd.DataFrame(lines, columns=store.Row._fields)
+    return pd.DataFrame(lines, columns=Row._fields)
 
 
 def made_up(rng, n_tables=5, repetitions=2):

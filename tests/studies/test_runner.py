@@ -1,23 +1,22 @@
 """The runner: what is stored, what is refused, and that nothing is lost or left behind."""
 
-import contextlib
 import json
 import os
 import re
+import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 import uuid
 from pathlib import Path
 
+import joblib
 import numpy as np
-import pandas as pd
 import pytest
 import toy_study
-from studies import _opening, runner, store
-from studies.runner import Batch, Outcome, ResultsError, Row, run
+from joblib.parallel import LokyBackend
+from studies.runner import Batch, Outcome, ResultsError, Row, read, run
 from toy_study import SETTINGS, batches
 
 PROCESSES = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
@@ -28,31 +27,41 @@ def toy(out, todo=None, **keywords):
     return run("toy", batches(4) if todo is None else todo, out, **keywords)
 
 
+@pytest.fixture
+def trace(tmp_path):
+    (tmp_path / "trace").mkdir()
+    return tmp_path / "trace"
+
+
 def export(out):
     """All that must not depend on when, where and in how many pieces a study was run."""
-    path = Path(out, "results.sqlite")
-    rows = runner.read(path).drop(columns="seconds")
-    arrays = {
+    rows, arrays, _ = read(out)
+    named = {
         (batch, name): (array.dtype.str, array.shape, array.tobytes())
-        for batch, named in runner.read_arrays(path).items()
-        for name, array in named.items()
+        for batch, found in arrays.items()
+        for name, array in found.items()
     }
-    return rows.to_csv(float_format="%.17g"), arrays
+    return rows.drop(columns="seconds").to_csv(float_format="%.17g"), named
+
+
+def files(out):
+    """Every file below a directory with its contents."""
+    return {str(p.relative_to(out)): p.read_bytes() for p in Path(out).rglob("*") if p.is_file()}
 
 
 # What is stored
 
 
-def test_results_are_one_line_of_pandas_away(tmp_path):
-    path = toy(tmp_path / "new" / "out").path
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        frame = pd.read_sql("select * from results", connection)
+def test_results_are_a_frame_and_a_file_per_batch(tmp_path):
+    out = toy(tmp_path / "new" / "out").out
+    frame = read(out).rows
     assert list(frame) == ["study", *Row._fields]
     assert len(frame) == 4 * 4
     assert set(frame["study"]) == {"toy"}
     assert frame["repetition"].dtype == frame["fold"].dtype == np.int64
     assert frame["value"].between(0, 1).all()
-    assert [p.name for p in path.parent.iterdir()] == ["results.sqlite"]
+    batch_files = [f"batches/draw%2F{i:03d}.npz" for i in range(4)]
+    assert sorted(files(out)) == [*batch_files, "run.json"]
 
 
 def nothing(*, seed):
@@ -61,7 +70,7 @@ def nothing(*, seed):
 
 
 def test_nan_comes_back_as_nan_and_infinity_as_infinity(tmp_path):
-    rows = runner.read(toy(tmp_path, batches(1, nothing)).path)
+    rows = read(toy(tmp_path, batches(1, nothing)).out).rows
     assert np.isnan(rows["ratio"]).all()
     np.testing.assert_array_equal(rows["value"], [np.nan, np.inf])
     assert rows["seconds"].dtype == float
@@ -76,7 +85,7 @@ def kinds(*, seed):
 
 
 def test_arrays_come_back_bit_for_bit_and_may_be_written_to(tmp_path):
-    found = runner.read_arrays(toy(tmp_path, batches(1, kinds)).path)["kinds/000"]
+    found = read(toy(tmp_path, batches(1, kinds)).out).arrays["kinds/000"]
     for name, array in kinds(seed=0).arrays.items():
         assert found[name].dtype == array.dtype
         assert found[name].shape == array.shape
@@ -86,7 +95,7 @@ def test_arrays_come_back_bit_for_bit_and_may_be_written_to(tmp_path):
 
 def test_settings_versions_and_times_are_recorded_and_no_names_of_machines(tmp_path):
     summary = toy(tmp_path)
-    about = runner.read_about(summary.path)
+    about = read(summary.out).about
     assert about["study"] == "toy"
     assert about["settings"] == SETTINGS
     assert about["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
@@ -98,27 +107,20 @@ def test_settings_versions_and_times_are_recorded_and_no_names_of_machines(tmp_p
     assert about["started"] <= about["finished"]
     assert about["n_done"] == 4
     toy(tmp_path, batches(6), resume=True)
-    again = runner.read_about(summary.path)
+    again = read(summary.out).about
     assert len(again["runs"]) == 2
     assert again["started"] == about["started"]
     assert again["seconds"] > about["seconds"]
     assert again["n_done"] == 6
 
 
-def test_the_file_is_marked_as_ours(tmp_path):
-    connection = sqlite3.connect(toy(tmp_path).path)
-    assert connection.execute("PRAGMA application_id").fetchone() == (store.APPLICATION,)
-    assert connection.execute("PRAGMA user_version").fetchone() == (store.PROTOCOL,)
-    connection.close()
-
-
 # How it is run
 
 
-def test_neither_jobs_nor_order_has_a_say_in_the_results(tmp_path):
+def test_results_depend_neither_on_jobs_nor_on_order(tmp_path):
     summary = toy(tmp_path / "one")
     toy(tmp_path / "two", jobs=2)
-    toy(tmp_path / "back", order=lambda batch: batch.name[::-1], jobs=1)
+    toy(tmp_path / "back", [batch._replace(cost=i) for i, batch in enumerate(batches(4))])
     assert export(tmp_path / "one") == export(tmp_path / "two") == export(tmp_path / "back")
     assert summary[1:6] == (4, 4, 0, {}, {})
     assert not summary.interrupted
@@ -129,20 +131,34 @@ def test_work_has_one_native_thread_and_a_context_of_its_own(tmp_path):
     for jobs in (1, 2):
         out = tmp_path / str(jobs)
         toy(out, batches(3, toy_study.threads), jobs=jobs)
-        for found in runner.read_arrays(out / "results.sqlite").values():
+        for found in read(out).arrays.values():
             assert set(found["threads"]) == {1}
         summary = toy(out / "s", batches(3, toy_study.scribble), context=context, jobs=jobs)
         assert not summary.failed
-        assert set(runner.read(summary.path)["value"]) == {300_000}
+        assert set(read(summary.out).rows["value"]) == {300_000}
     assert not context["table"].any()
 
 
-def test_the_costliest_come_first(tmp_path):
-    toy(tmp_path, batches(5))
-    connection = sqlite3.connect(tmp_path / "results.sqlite")
-    names = [name for (name,) in connection.execute("SELECT name FROM batches ORDER BY rowid")]
-    connection.close()
-    assert names == [f"draw/{i:03d}" for i in (2, 1, 4, 0, 3)]
+def test_the_most_expensive_batches_run_first(tmp_path, trace):
+    toy(tmp_path / "out", batches(5), context={"trace": str(trace)})
+    times = {p.name.split("-")[0]: p.stat().st_mtime_ns for p in trace.iterdir()}
+    assert sorted(times, key=times.get) == list("21403")
+
+
+class ListBackend(LokyBackend):
+    """A backend that cannot return a generator, as that of Ray."""
+
+    supports_return_generator = False
+
+
+def test_a_backend_without_generators_gives_the_same_results(tmp_path):
+    joblib.register_parallel_backend("lists", ListBackend)
+    toy(tmp_path / "here", batches(9))
+    with joblib.parallel_config("lists"):
+        summary = toy(tmp_path / "there", batches(9) + batches(1, toy_study.fail), jobs=2)
+    assert summary.n_done_now == 9
+    assert list(summary.failed) == ["fail/000"]
+    assert export(tmp_path / "here") == export(tmp_path / "there")
 
 
 def test_what_fails_is_reported_and_what_is_skipped_recorded_and_both_are_tried_again(tmp_path):
@@ -152,7 +168,7 @@ def test_what_fails_is_reported_and_what_is_skipped_recorded_and_both_are_tried_
     assert summary.n_done_now == 2
     assert summary.failed == {"fail/000": "KeyError: 'no such table\\nand a second line'"}
     assert summary.skipped == {"skip/000": "the table is not on this machine"}
-    about = runner.read_about(summary.path)
+    about = read(summary.out).about
     assert about["skipped"] == summary.skipped
     assert about["n_done"] == 2
     todo[2] = todo[2]._replace(work=toy_study.draw)
@@ -160,7 +176,7 @@ def test_what_fails_is_reported_and_what_is_skipped_recorded_and_both_are_tried_
     todo[2].arguments["seed"] = 8
     summary = toy(tmp_path, todo, resume=True)
     assert summary[1:6] == (4, 2, 2, {}, {})
-    assert runner.read_about(summary.path)["skipped"] == {}
+    assert read(summary.out).about["skipped"] == {}
 
 
 def give(*, what):
@@ -182,19 +198,16 @@ def test_an_outcome_that_cannot_be_stored_is_a_failure_and_leaves_no_trace(tmp_p
     failed = toy(tmp_path, [Batch(name, give, {"what": name}) for name in names]).failed
     assert failed["leave"] == "SystemExit: enough"
     assert failed["number"] == "TypeError: A batch must return an Outcome. Received: int"
-    assert failed["twice"] == "ResultsError: one of its results is there already, or twice"
+    assert failed["twice"] == "ResultsError: The batch has one of its results twice."
     assert "cannot be interpreted as an integer" in failed["half"]
     assert "could not convert string to float" in failed["text"]
     assert failed["short"].startswith("ValueError")
     assert failed["objects"] == "TypeError: Array 'a' must hold numbers or text. Received: object"
-    path = tmp_path / "results.sqlite"
-    assert runner.read(path).empty
-    assert runner.read_about(path)["n_done"] == 0
+    assert read(tmp_path).rows.empty
+    assert read(tmp_path).about["n_done"] == 0
 
 
-def test_what_is_finished_is_not_done_again(tmp_path):
-    trace = tmp_path / "trace"
-    trace.mkdir()
+def test_what_is_finished_is_not_done_again(tmp_path, trace):
     toy(tmp_path / "out", batches(2), context={"trace": str(trace)})
     summary = toy(tmp_path / "out", batches(5), context={"trace": str(trace)}, resume=True)
     assert (summary.n_done_now, summary.n_done_before) == (3, 2)
@@ -215,7 +228,7 @@ def test_progress_is_shown_when_asked_for_and_not_to_a_file(tmp_path, capsys):
 def test_importing_it_loads_nothing_heavy():
     code = "import sys, studies; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"numpy", "pandas", "sklearn", "jax", "sqlite3"} & set(out.stdout.split())
+    assert not {"numpy", "pandas", "sklearn", "jax"} & set(out.stdout.split())
     code = "import sys, studies.runner; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"pandas", "sklearn", "jax", "joblib", "rich"} & set(out.stdout.split())
@@ -224,17 +237,19 @@ def test_importing_it_loads_nothing_heavy():
 # What is refused
 
 
-def other_study(path):
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE runs SET study = 'other'")
-    connection.commit()
-    connection.close()
+def log(**changed):
+    """A function that changes entries of run.json."""
+
+    def change(out):
+        path = out / "run.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+
+    return change
 
 
-def pragma(path, text):
-    connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA {text}")
-    connection.close()
+def cut_off(out):
+    path = out / "batches" / "draw%2F001.npz"
+    path.write_bytes(path.read_bytes()[:300])
 
 
 def changed(**arguments):
@@ -244,53 +259,47 @@ def changed(**arguments):
 
 
 REFUSED = {
-    "not resumed": (None, {"resume": False}, "exists. Give --resume to go on with it, or another"),
-    "no database": (lambda p: p.write_text("a,b\n" * 99), {}, "cannot be read as an SQLite file"),
-    "not ours": (lambda p: pragma(p, "application_id = 7"), {}, "but not one with results of pro"),
-    "empty": (lambda p: p.write_bytes(b""), {}, "but not one with results of promissing"),
+    "not resumed": (None, {"resume": False}, "Continue them with --resume, or choose another"),
+    "no JSON": (lambda p: (p / "run.json").write_text("a,b"), {}, "run.json cannot be read as the"),
+    "not ours": (lambda p: (p / "run.json").write_text("[7]"), {}, "run.json cannot be read as"),
+    "empty": (lambda p: (p / "run.json").write_bytes(b""), {}, "run.json cannot be read as the"),
     "other protocol": (
-        lambda p: pragma(p, "user_version = 99"),
+        log(protocol=99),
         {},
-        "follows version 99 of the protocol, and this promissing version 1: .* another --out",
+        "follows version 99 of the protocol, and this program version 2: .* another --out",
     ),
-    "other study": (other_study, {}, "holds the study 'other', not 'toy'. Give another --out"),
+    "other study": (log(study="other"), {}, "holds the study 'other', not 'toy'. Choose another"),
     "other settings": (
         None,
         {"settings": {"epochs": 20, "ratios": [0.1, 0.5], "gain": True}},
-        "other settings: epochs was 400 and is 20; gain was not given and is true. Give the same",
+        "other settings: epochs was 400 and is 20; gain was not given and is true. Use the same",
     ),
     "other arguments": (
         None,
         {"todo": changed()},
-        "batch 'draw/002' with other arguments: they were .*2} and are .*7}. Give another --out",
+        "batch 'draw/002' with other arguments: they were .*2} and are .*7}. Choose another --out",
     ),
     "batch gone": (None, {"todo": batches(3)}, "finished batch 'draw/003', which is not among"),
-    "cut off": (
-        lambda p: p.write_bytes(p.read_bytes()[:5000]),
-        {},
-        "cannot be used|cannot be read as an SQLite file",
-    ),
+    "cut off": (cut_off, {}, "draw%2F001.npz cannot be read as .* Delete it, then .*--resume"),
 }
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    return toy(tmp_path_factory.mktemp("finished")).path
+    return toy(tmp_path_factory.mktemp("finished")).out
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_file_that_does_not_fit_is_refused_and_left_alone(name, finished, tmp_path):
+def test_results_that_do_not_fit_are_refused_and_left_alone(name, finished, tmp_path):
     change, keywords, message = REFUSED[name]
-    path = tmp_path / "results.sqlite"
-    path.write_bytes(finished.read_bytes())
+    out = shutil.copytree(finished, tmp_path / "out")
     if change:
-        change(path)
-    before = path.read_bytes()
+        change(out)
+    before = files(out)
     with pytest.raises(ResultsError, match=message) as error:
-        toy(tmp_path, **{"resume": True, **keywords})
+        toy(out, **{"resume": True, **keywords})
     assert "\n" not in str(error.value)
-    assert path.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["results.sqlite"]
+    assert files(out) == before
 
 
 BAD = {
@@ -300,7 +309,7 @@ BAD = {
     "tuple": ({"todo": batches(2, a=(1, 2))}, "must be plain JSON values: lists, and keys"),
     "settings": ({"settings": {"epochs": np.int64(3)}}, "The settings must be plain JSON values"),
     "context": ({"context": {"seed": 3}}, "Batch 'draw/000' and the context both have 'seed'"),
-    "jobs": ({"jobs": 0}, "`jobs` must be a whole number from 1, or None. Received: 0"),
+    "jobs": ({"jobs": 0}, "`jobs` must be a positive integer or None. Received: 0"),
     "none": ({"todo": []}, "There is nothing to run: no batches were given"),
 }
 
@@ -316,7 +325,7 @@ def test_bad_input_is_refused_before_there_is_a_file(name, tmp_path):
 
 def test_a_place_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    with pytest.raises(ResultsError, match="file is a file, not a directory. Give another --out"):
+    with pytest.raises(ResultsError, match="file is a file, not a directory. Choose another"):
         toy(tmp_path / "file")
     with pytest.raises(ResultsError, match=r"Cannot write to the directory .*Not a directory"):
         toy(tmp_path / "file" / "out")
@@ -330,29 +339,34 @@ def test_a_place_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_is_no_results_file_is_not_read(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no file"):
-        runner.read(tmp_path / "results.sqlite")
-    (tmp_path / "text").write_text("a,b\n" * 99)
-    with pytest.raises(ResultsError, match="cannot be read as an SQLite file"):
-        runner.read_about(tmp_path / "text")
+def test_a_directory_without_results_is_not_read(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There are no results of a study in"):
+        read(tmp_path)
+    (tmp_path / "run.json").write_text("a,b\n" * 99)
+    with pytest.raises(ResultsError, match="cannot be read as the record of a study"):
+        read(tmp_path)
 
 
 # What goes wrong on the way
 
 
 def test_a_full_disk_costs_only_what_is_not_finished(tmp_path, monkeypatch):
-    def small(path):
-        connection = store.connect(path)
-        connection.execute("PRAGMA max_page_count = 22")
-        return connection
+    replace, n = os.replace, 0
+
+    def refuse_later(draft, path):
+        nonlocal n
+        n += path.suffix == ".npz"
+        if n > 5:
+            raise OSError(28, "No space left on device")
+        replace(draft, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_opening, "connect", small)
-        with pytest.raises(RuntimeError, match="disk is full.*is kept: make room, .*--resume") as e:
+        patch.setattr(os, "replace", refuse_later)
+        with pytest.raises(RuntimeError, match="No space left.*free some space, .*--resume") as e:
             toy(tmp_path / "out", batches(12), jobs=2)
     assert "\n" not in str(e.value)
-    assert 0 < runner.read_about(tmp_path / "out" / "results.sqlite")["n_done"] < 12
+    assert read(tmp_path / "out").about["n_done"] == 5
+    assert not list(tmp_path.rglob("*.part"))
     toy(tmp_path / "out", batches(12), resume=True)
     toy(tmp_path / "whole", batches(12))
     assert export(tmp_path / "out") == export(tmp_path / "whole")
@@ -363,7 +377,7 @@ def test_a_worker_that_is_killed_ends_the_run_with_one_line(tmp_path):
     with pytest.raises(RuntimeError, match="A worker was killed.* in batch '.*--resume") as error:
         toy(tmp_path, todo, jobs=2)
     assert "\n" not in str(error.value)
-    assert runner.read_about(tmp_path / "results.sqlite")["n_done"] <= 2
+    assert read(tmp_path).about["n_done"] <= 2
     todo = batches(2) + batches(2, toy_study.fail)
     assert len(toy(tmp_path, todo, jobs=2, resume=True).failed) == 2
 
@@ -383,10 +397,10 @@ def ctrl_c_interrupts():
 @pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_ctrl_c_without_workers_keeps_what_is_finished(tmp_path):
     todo = batches(2) + batches(1, press_ctrl_c) + batches(1, toy_study.skip)
-    summary = toy(tmp_path, todo, order=lambda batch: 0)
+    summary = toy(tmp_path, [batch._replace(cost=1) for batch in todo])
     assert summary.interrupted
     assert (summary.n_done_now, summary.skipped) == (2, {})
-    assert len(runner.read(summary.path)) == 2 * 4
+    assert len(read(summary.out).rows) == 2 * 4
 
 
 class Study:
@@ -435,12 +449,7 @@ def wait_until(true, seconds=60):
     return False
 
 
-@pytest.fixture
-def trace(tmp_path):
-    (tmp_path / "trace").mkdir()
-    return tmp_path / "trace"
-
-
+@pytest.mark.slow
 @PROCESSES
 def test_killed_ten_times_it_gives_what_an_undisturbed_run_gives(tmp_path, trace):
     rng = np.random.default_rng(0)
@@ -471,7 +480,7 @@ def test_two_runs_at_once_are_refused_and_workers_end_amid_a_call_with_their_par
     study = Study(tmp_path / "out", trace, 2, 1, "hold")
     assert wait_until(lambda: len(os.listdir(trace)) == 2)
     assert len(study.alive()) >= 3
-    with pytest.raises(ResultsError, match="Another run is writing to .*Wait for its end, or give"):
+    with pytest.raises(ResultsError, match="Another run is writing to .*Wait until it ends, or"):
         toy(tmp_path / "out", batches(2, toy_study.hold), resume=True)
     assert study.kill()
     summary = toy(tmp_path / "out", batches(2, toy_study.hold), resume=True)
@@ -492,7 +501,7 @@ def test_ctrl_c_keeps_what_is_finished_and_is_quiet(moment, tmp_path, trace):
     summary = json.loads(out)
     assert summary["interrupted"]
     assert wait_until(lambda: not study.alive())
-    about = runner.read_about(tmp_path / "out" / "results.sqlite")
+    about = read(tmp_path / "out").about
     assert about["n_done"] == summary["n_done_now"]
     assert 0 < about["n_done"] < 40 or early
     assert about["finished"]

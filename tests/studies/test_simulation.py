@@ -1,17 +1,16 @@
-import sqlite3
-
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 from scipy.stats import ranksums
 from sklearn.metrics import roc_auc_score
-from studies import simulation, store
-from studies.networks import Job, Recipe, run_jobs, start_as_paper
-from studies.scores import auc, smse
-from studies.simulation_report import KINDS, kinds_of, summarise
+from studies import simulation
+from studies.__main__ import main
+from studies.networks import Job, Recipe, auc, run_jobs, smse, start_as_paper
+from studies.runner import Row, read
+from studies.simulation import KINDS, kinds_of, summarise
 
-from promissing.cli import main
+from promissing import cli
 from promissing.networks.mlp import MLP
 
 TINY = ["--repetitions", "2", "--epochs", "3", "--jobs", "1"]
@@ -19,7 +18,7 @@ FEW = ["--strategies", "full,mean,mean+indicator,promissing,mpromissing"]
 
 
 def call(*arguments):
-    return CliRunner().invoke(main, ["experiment", "simulation", *map(str, arguments)])
+    return CliRunner().invoke(main, ["simulation", *map(str, arguments)])
 
 
 # ------------------------------------------------------------------------------------ scores
@@ -111,19 +110,17 @@ def test_the_study_from_the_command_line(tmp_path):
     result = call("--out", out, *TINY, *FEW, "--mechanisms", "mnar", "--ratios", "0.5")
     assert result.exit_code == 0, result.output
     made = {path.name for path in out.iterdir()}
-    pictures = {
-        f"{n}.{k}" for n in ("data", "biases", "curves_0.5", "neutralizers") for k in ("png", "svg")
-    }
-    tables = {"summary.csv", "summary.md", "curves.csv", "kinds.csv", "kinds.md", "results.sqlite"}
+    pictures = {f"{name}.png" for name in ("data", "biases", "curves_0.5", "neutralizers")}
+    tables = {"summary.csv", "summary.md", "curves.csv", "kinds.csv", "kinds.md", "run.json"}
     assert pictures | tables <= made
-    results = pd.read_sql("select * from results", sqlite3.connect(out / "results.sqlite"))
+    results, arrays, _ = read(out)
     assert len(results) == 5 * 2 * 2
     assert set(results["metric"]) == {"auc_complete", "auc_incomplete"}
     full = results[results["strategy"] == "full"].pivot(
         index="repetition", columns="metric", values="value"
     )
     assert (full["auc_complete"] == full["auc_incomplete"]).all()
-    (batch,) = store.read_arrays(out / "results.sqlite").values()
+    (batch,) = arrays.values()
     assert batch["auc"].shape == (5, 2, 2, 3)
     assert batch["neutralizers/promissing"].shape == (2, 4, 2)
 
@@ -144,7 +141,7 @@ def test_the_summary_is_means_biases_and_rank_sums():
             values[name, metric] = rng.random(6)
             for r, value in enumerate(values[name, metric]):
                 lines.append(("xor", "mar", 0.5, name, r, 0, metric, value, 1.0))
-    summary = summarise(pd.DataFrame(lines, columns=store.Row._fields)).set_index("strategy")
+    summary = summarise(pd.DataFrame(lines, columns=Row._fields)).set_index("strategy")
     mean = summary.loc["mean"]
     complete, incomplete = values["mean", "auc_complete"], values["mean", "auc_incomplete"]
     assert mean["auc_complete"] == pytest.approx(complete.mean())
@@ -177,12 +174,19 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_foreign_results_file_and_a_bad_directory_are_refused(tmp_path):
-    (tmp_path / "results.sqlite").write_text("not a database, but a poem")
+def test_a_foreign_record_and_a_bad_directory_are_refused(tmp_path):
+    (tmp_path / "run.json").write_text("not a record, but a poem")
     for extra in ([], ["--resume"]):
         result = call("--out", tmp_path, *TINY, *extra)
         assert result.exit_code == 2
         assert result.stderr.count("\n") == 1
-    assert (tmp_path / "results.sqlite").read_text() == "not a database, but a poem"
-    result = call("--out", tmp_path / "results.sqlite", *TINY)
+    assert (tmp_path / "run.json").read_text() == "not a record, but a poem"
+    result = call("--out", tmp_path / "run.json", *TINY)
     assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("arguments", [["simulation", "--out", "OUT"], ["--help"], []])
+def test_the_old_command_names_its_replacement(arguments):
+    result = CliRunner().invoke(cli.main, ["experiment", *arguments])
+    assert result.exit_code == 2
+    assert f"python -m studies {'simulation' if 'OUT' in arguments else 'NAME'}" in result.stderr

@@ -1,18 +1,16 @@
-"""Whether what the clinical study finds depends on the cohort that was drawn.
+"""`python -m studies.cohorts`: how the result of the clinical study depends on its cohort.
 
-    python benchmarks/cohorts.py
-
-The study's cohort is one draw of `make_cohort`. This repeats one round of its 10-fold
-cross-validation on cohorts of other seeds, and prints the AUC of some strategies on each, their
-means and, by seed, how far mPROMISSING is from KNN.
+The cohort of the study is one draw of `make_cohort`. This repeats one round of its 10-fold
+cross-validation on cohorts of other seeds. It prints the AUC of some strategies on each cohort,
+their means, and the difference between mPROMISSING and KNN by seed.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from studies import _clinical_tasks
 
 from promissing import datasets
+from studies import clinical
 
 NAMES = ("drop-features", "knn", "promissing", "mpromissing", "hgb")
 SEEDS = range(5)
@@ -26,7 +24,7 @@ def main() -> None:
         table = cohort.X, cohort.y.to_numpy(), cohort.modalities
         aucs = []
         for name in NAMES:
-            rows = _clinical_tasks.validate("cohort", name, table, 0, 10, 200, 0)
+            rows = clinical.validate("cohort", name, table, 0, 10, 200, 0)
             aucs.append(np.mean([row.value for row in rows if row.metric == "auc"]))
         found.append(aucs)
         print(f"{seed:<10}" + "".join(f"{auc:15.3f}" for auc in aucs), flush=True)

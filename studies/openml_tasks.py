@@ -1,7 +1,7 @@
-"""What one batch of the benchmark does: lose values, split, cope, standardise, train, score.
+"""A batch of the benchmark: remove values, split, impute, standardise, train, score.
 
-All strategies of a repetition share its gaps, its folds and the start of the networks. Networks of
-one shape, whatever their strategy, ratio, repetition and fold, are replicas of one program.
+All strategies of a repetition share its missing values, its folds and the initial weights. Networks
+of one shape, whatever their strategy, ratio, repetition and fold, are replicas of one program.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from promissing import datasets, missingness
 from promissing.compare import strategies
 from promissing.encoding.table_encoder import TableEncoder
-from studies.networks import Job, Recipe, run_jobs
+from studies.networks import Job, Recipe, auc, run_jobs, smse
 from studies.runner import Outcome, Row, Skipped
-from studies.scores import auc, smse
+from studies.simulation import MECHANISMS
 
-__all__ = ["COMPLETE", "FOREST", "GRID", "MECHANISMS", "World", "alike", "hidden", "load", "score"]
+__all__ = ["COMPLETE", "FOLDS", "FOREST", "GRID", "MECHANISMS", "NEIGHBOR_ROWS", "TASKS", "World"]
+__all__ += ["alike", "hidden", "is_tree", "load", "score", "why_incomplete"]
 
 Array = NDArray[Any]
 
-MECHANISMS = ("mcar", "mar", "mnar")
-COMPLETE = "none"  # The mechanism of the tables without gaps.
+COMPLETE = "none"  # The mechanism of complete tables.
 GRID = "grid-"  # Before the share of the features, as in "grid-0.25".
 FOREST = "random-forest"
 FOLDS = 2
-NEIGHBOR_ROWS = 10_000  # The most rows nearest neighbours are looked up in, in the grid.
-BYTES = 2**28  # Of the tables that are trained on at a time.
+NEIGHBOR_ROWS = 10_000  # Nearest neighbours are searched among at most this many rows.
+BYTES = 2**28  # Size of the tables that are trained on at a time.
 TASKS = {"binary": "classification", "regression": "regression"}
 METRICS = {"binary": "auc", "regression": "smse"}
 
 
 class World(NamedTuple):
-    """A table without gaps, as numbers; nominal columns are integer codes."""
+    """A complete table as numbers. Nominal columns are integer codes."""
 
     slug: str
     task: str
@@ -53,7 +53,7 @@ class World(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """One model to be trained and scored."""
+    """One model to train and score."""
 
     name: str
     ratio: float
@@ -62,7 +62,7 @@ class Unit(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """A network's job, and how its outputs are read."""
+    """The job of a network, and the mean and scale of its target."""
 
     job: Job
     mean: float
@@ -71,25 +71,25 @@ class Ready(NamedTuple):
 
 @lru_cache(maxsize=2)
 def load(table: str, max_rows: int | None, seed: int, data: str | None) -> World:
-    """A table, at most `max_rows` rows of it, drawn at random."""
+    """A table with at most `max_rows` rows, drawn at random."""
     found = datasets.load(table, data=data)
     frame, y = found.X, found.y.to_numpy()
     if max_rows is not None and len(y) > max_rows:
         rng = np.random.default_rng([seed, 0])
         kept = np.sort(rng.choice(len(y), max_rows, replace=False))
         frame, y = frame.iloc[kept], y[kept]
-    # As many codes as there are categories: none is too rare to have its own.
+    # Every category has its own code, however rare it is.
     X = TableEncoder(scale=False, max_categories=max(2, len(y))).fit(frame).read(frame)
     gaps = int(np.count_nonzero(np.isnan(X)))
     if gaps:
-        raise Skipped(own_gaps(table, gaps))
+        raise Skipped(why_incomplete(table, gaps))
     nominal = tuple(j for j, name in enumerate(found.X) if name in found.nominal)
     return World(found.slug, found.task, X, y.astype(np.float64), nominal)
 
 
-def own_gaps(table: str, gaps: int) -> str:
-    """Why a table with gaps of its own is left out."""
-    return f"Table {table!r} has {gaps} gaps of its own; this study makes them."
+def why_incomplete(table: str, gaps: int) -> str:
+    """Why a table with missing values of its own is left out."""
+    return f"Table {table!r} has {gaps} missing values of its own. Complete tables are needed."
 
 
 @lru_cache(maxsize=2)
@@ -103,7 +103,7 @@ def ranking(table: str, max_rows: int | None, seed: int, data: str | None) -> li
 def lose(
     X: Array, mechanism: str, ratio: float, ranked: Sequence[Any], repetition: int, seed: int
 ) -> Array:
-    """X with gaps: in its most informative column, or in some columns under "grid-...".
+    """X with missing values in its most informative column, or in several ("grid-...").
 
     Under MAR the second most informative column decides which rows lose the value.
     """
@@ -123,7 +123,7 @@ def lose(
 
 
 def split(world: World, repetition: int, seed: int) -> list[tuple[Array, Array]]:
-    """Training and test rows of each fold, shuffled; classes keep their shares."""
+    """Training and test rows of each fold, shuffled and stratified by class."""
     kind = StratifiedKFold if world.task == "binary" else KFold
     cutter = kind(FOLDS, shuffle=True, random_state=_number(seed, repetition, 2))
     return [(train, test) for train, test in cutter.split(world.X, world.y)]
@@ -140,7 +140,7 @@ def hidden(p: int) -> tuple[int, int]:
 
 
 def alike(name: str) -> int:
-    """Strategies of one number have networks of one shape; they are trained together."""
+    """A number for the shape of a strategy's network. Equal shapes are trained together."""
     if name in ("mean+share", "mean+indicator"):
         return 1
     return {"drop-features": 2, "mpromissing": 3, "fpromissing": 4}.get(name, 0)
@@ -202,12 +202,12 @@ def score(
 
 
 def is_tree(name: str) -> bool:
-    """Whether a strategy has no network."""
+    """Whether a strategy uses trees instead of a network."""
     return name == FOREST or strategies.STRATEGIES[name].family == "trees"
 
 
 def _parts(units: list[Unit], world: World) -> Iterator[list[Unit]]:
-    """As many units at a time as memory has room for; networks of one shape stay together."""
+    """As many units at a time as fit into memory. Networks of one shape stay together."""
     most = max(1, BYTES // (4 * world.X.size))
     for number in sorted({alike(unit.name) for unit in units}):
         mine = [unit for unit in units if alike(unit.name) == number]
@@ -238,7 +238,7 @@ def _score_nets(
     epochs: int,
     seed: int,
 ) -> Iterator[tuple[Unit, float, float]]:
-    """The score of every unit and what it took, the networks trained side by side."""
+    """The score and the seconds of every unit. Their networks are trained together."""
     length = max(len(test) for pairs in folds.values() for _, test in pairs)
     ready: dict[Unit, Ready] = {}
     spent: dict[Unit, float] = {}
@@ -260,7 +260,8 @@ def _score_nets(
     # The engine's loss is half the squared error, the paper's the whole of it: twice the rate.
     recipe = Recipe("log" if binary else "squared", "relu", 0.01 if binary else 0.02, 10, epochs)
     keys = {unit: _fingerprint(one.job) for unit, one in ready.items()}
-    # Without the column with gaps all ratios are alike, and so are share and indicator of one.
+    # Without the incomplete column all ratios give the same job, and with one incomplete column
+    # its share and its indicator are the same.
     distinct = {keys[unit]: one.job for unit, one in ready.items()}
     trained = run_jobs(list(distinct.values()), recipe) if distinct else []
     trainees = dict(zip(distinct, trained, strict=True))
@@ -279,16 +280,16 @@ def _score_nets(
 def prepare(
     unit: Unit, world: World, X: Array, train: Array, test: Array, length: int, seed: int
 ) -> Ready | None:
-    """The network's job: gaps filled, or left, then everything standardised by what is observed.
+    """The job of a network: values imputed or left missing, then standardised on observed values.
 
-    None if nothing is left to learn from: no row, no column or one class. FloatingPointError if
-    GAIN diverged. Test rows are filled up to `length` with zeros, so that folds share a program.
+    None if no row, no column or only one class is left. FloatingPointError if GAIN diverged. Test
+    rows are padded to `length` with zeros, so that all folds share one program.
     """
     state = _number(seed, unit.repetition, unit.fold)
     with warnings.catch_warnings(), sklearn.config_context(working_memory=128):
-        # Ten rounds are the rule here, converged or not.
+        # The protocol has ten rounds, converged or not.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        # A few gaps may all fall into the test rows.
+        # A few missing values may all fall into the test rows.
         warnings.filterwarnings("ignore", "Without a gap in training", UserWarning)
         try:
             ready = strategies.prepare(
@@ -319,7 +320,7 @@ def prepare(
 
 
 def _fingerprint(job: Job) -> bytes:
-    """The same for jobs that are the same in all they are trained on and applied to."""
+    """A digest of everything that a job is trained on and applied to."""
     found = blake2b(repr((job.X.shape, job.compensation, job.hidden, job.seed)).encode())
     for array in (job.X, job.y, job.rows, job.others):
         found.update(np.ascontiguousarray(array).data)
@@ -327,7 +328,7 @@ def _fingerprint(job: Job) -> bytes:
 
 
 def _observed(X: Array) -> tuple[Array, Array]:
-    """Mean and deviation of what is observed in every column; 0 and 1 where there is nothing."""
+    """Mean and deviation of the observed values of every column; 0 and 1 if there are none."""
     known = ~np.isnan(X)
     count = np.maximum(known.sum(axis=0), 1)
     center = np.where(known, X, 0.0).sum(axis=0) / count
@@ -336,7 +337,7 @@ def _observed(X: Array) -> tuple[Array, Array]:
 
 
 def _prior_score(world: World, train: Array, test: Array) -> float:
-    """The score of knowing nothing but the target of the training rows."""
+    """The score of the prior, known from the targets of the training rows."""
     if world.task == "binary":
         return 0.5
     return float(smse(world.y[test], np.full(len(test), world.y[train].mean())))
