@@ -171,10 +171,10 @@ def all_missing_message(layer: str, shape: "Sequence[int]", normalising: str) ->
 
 
 class Compensation:
-    """The protocol of a compensation: its weight, its extra columns and its extra rows.
+    """The protocol of a compensation, and the rule "none": PROMISSING, Eq. 3 of the paper.
 
-    The methods defined here are those of a rule with one extra column, the share rho of a row
-    that is missing. A rule with one extra column per feature overrides them.
+    A compensation has a weight, extra columns and extra rows. This one has no weight, and one
+    extra column: the missing share rho of a row. The other rules override what differs.
 
     Attributes
     ----------
@@ -188,38 +188,25 @@ class Compensation:
         does. Otherwise it starts at zero.
     """
 
-    name: str
+    name = "none"
     per_feature = False
     starts_as_kernel_row = False
 
     def weight_shape(self, n_features: int, units: int) -> "tuple[int, ...] | None":
         """Return the shape of the compensation weight, or None if there is no such weight."""
-        raise NotImplementedError
-
-    def fold_rows(self, weight: "Any", bias: "Any", layout: "Any") -> "Any":
-        """Return the rows that `fold` appends to the kernel: (1, s) or (F, s)."""
-        raise NotImplementedError
-
-    def weight_of(self, rows: "Any") -> "Any":
-        """Return the weight for which `fold_rows` gives these rows if the bias is zero."""
-        raise NotImplementedError
+        return None
 
     def n_extra(self, n_features: int) -> int:
         """Return the number of extra columns."""
         return 1
 
     def extra(
-        self,
-        missing: "Any",
-        layout: "Any",
-        *,
-        xp: "Any",
-        number: "Callable[[Any], Any]",
-        absent: "Any" = None,
+        self, missing: "Any", layout: "Any", number: "Any", absent: "Any", *, xp: "Any"
     ) -> "Any":
         """Return the columns that `prune` appends to x0, given the mask of x.
 
-        `number` turns a mask or a count into the dtype of x. `absent` is as in `prune`.
+        `number` is a function that turns a mask or a count into the dtype of x. `absent` is as in
+        `prune`.
         """
         if layout.column_shares is not None:
             weighted = xp.multiply(number(missing), layout.column_shares)
@@ -228,26 +215,19 @@ class Compensation:
             return xp.mean(number(missing), axis=-1, keepdims=True)
         return number(xp.sum(missing, axis=-1, keepdims=True)) / layout.n_columns
 
+    def fold_rows(self, weight: "Any", bias: "Any", layout: "Any") -> "Any":
+        """Return the rows that `fold` appends to the kernel, one per extra column."""
+        return -bias[None, :]
+
+    def weight_of(self, rows: "Any") -> "Any":
+        """Return the weight for which `fold_rows` gives these rows if the bias is zero."""
+        return None
+
     def gaps(self, rows: "Any", layout: "Any", *, xp: "Any") -> "Any":
         """Return what each column adds to each neuron if it is missing (p, s)."""
         if layout.column_shares is None:
             return rows / layout.n_columns
         return layout.column_shares[:, None] * rows
-
-
-class NoCompensation(Compensation):
-    """Add nothing for missing values: PROMISSING, Eq. 3 of the paper."""
-
-    name = "none"
-
-    def weight_shape(self, n_features: int, units: int) -> None:
-        return None
-
-    def fold_rows(self, weight: "Any", bias: "Any", layout: "Any") -> "Any":
-        return -bias[None, :]
-
-    def weight_of(self, rows: "Any") -> None:
-        return None
 
 
 class SharedCompensation(Compensation):
@@ -285,13 +265,7 @@ class FeatureCompensation(Compensation):
         return n_features
 
     def extra(
-        self,
-        missing: "Any",
-        layout: "Any",
-        *,
-        xp: "Any",
-        number: "Callable[[Any], Any]",
-        absent: "Any" = None,
+        self, missing: "Any", layout: "Any", number: "Any", absent: "Any", *, xp: "Any"
     ) -> "Any":
         if absent is not None:
             return number(absent)
@@ -304,7 +278,7 @@ class FeatureCompensation(Compensation):
 
 
 COMPENSATIONS: "dict[str, Compensation]" = {
-    rule.name: rule for rule in (NoCompensation(), SharedCompensation(), FeatureCompensation())
+    rule.name: rule for rule in (Compensation(), SharedCompensation(), FeatureCompensation())
 }
 
 
@@ -340,7 +314,7 @@ def prune(
     # are kept: they must never become ordinary numbers.
     x0 = xp.nan_to_num(x, nan=0.0, posinf=INF, neginf=-INF)
     number = cast or (lambda a: xp.multiply(a, xp.ones_like(x[..., :1])))
-    extra = compensation.extra(missing, layout, xp=xp, number=number, absent=absent)
+    extra = compensation.extra(missing, layout, number, absent, xp=xp)
     return xp.concatenate([x0, extra], axis=-1)
 
 
