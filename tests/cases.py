@@ -1,4 +1,4 @@
-"""Random layers for the property tests, and the formula spelled out the long way."""
+"""Random layers for the property tests, and the formula in plain loops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Case(NamedTuple):
 
     @property
     def magnitude(self) -> float:
-        """The size of the terms that are summed: what a tolerance is relative to."""
+        """The size of the summed terms, to which tolerances are relative."""
         parts = [np.abs(np.nan_to_num(self.x)) @ np.abs(self.kernel), np.abs(self.bias)[None]]
         if self.compensation_weight is not None:
             parts.append(np.abs(np.atleast_2d(self.compensation_weight)).sum(0)[None])
@@ -36,7 +36,7 @@ FEW = [(1, 1, 1), (5, 7, 3), (4, 9, 2), (6, 4, 4)]
 
 @st.composite
 def cases(draw, few_shapes=False):
-    """Draw a case; of few shapes where every new one is compiled."""
+    """Draw a case, with few shapes for frameworks that compile every new one."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     sizes = st.tuples(st.integers(1, 6), st.integers(1, 9), st.integers(1, 4))
     n, p, s = draw(st.sampled_from(FEW) if few_shapes else sizes)
@@ -67,7 +67,7 @@ def cases(draw, few_shapes=False):
 
 
 def spelled_out(case: Case) -> NDArray[np.float64]:
-    """The definition, row by row and neuron by neuron, as a person would read it."""
+    """Compute the definition, row by row and neuron by neuron."""
     p, s = case.kernel.shape
     groups = case.groups or list(range(p))
     n_features = max(groups) + 1

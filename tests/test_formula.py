@@ -162,6 +162,26 @@ def test_a_count_beyond_float16_does_not_overflow():
     assert _formula.prune(x, _formula.Layout(70_000), RULES["shared"], xp=np)[0, -1] == 1
 
 
+@pytest.mark.parametrize("name", RULES)
+def test_every_compensation_gives_extra_columns_and_rows_that_fit(name):
+    rule = RULES[name]
+    layout = _formula.Layout(4, groups=[0, 0, 0, 1]).arrays(np, per_feature=rule.per_feature)
+    n_extra = rule.n_extra(layout.n_features)
+    pruned = _formula.prune(np.full((1, 4), np.nan), layout, rule, xp=np)
+    assert pruned.shape == (1, 4 + n_extra)
+    rows = np.random.default_rng(0).normal(size=(n_extra, 3))
+    weight = rule.weight_of(rows)
+    assert (None if weight is None else weight.shape) == rule.weight_shape(2, 3)
+    folded = _formula.fold(np.ones((4, 3)), None, weight, layout, rule, xp=np)
+    np.testing.assert_array_equal(folded[4:], rows if weight is not None else -0.0 * rows)
+
+
+@pytest.mark.parametrize("name", ["all", None, True, ["none"]])
+def test_an_unknown_compensation_is_refused(name):
+    with pytest.raises(ValueError, match='must be "none", "shared" or "feature". Received'):
+        _formula.get_compensation(name)
+
+
 def test_membership_is_made_only_where_it_is_needed():
     layout = _formula.Layout(20_000, groups=[g // 2 for g in range(20_000)])
     assert layout.arrays(np).membership is None

@@ -160,8 +160,13 @@ class Subclassed(keras.Model):
         return {"compensation": self.first.compensation}
 
 
-@pytest.mark.parametrize("compensation", COMPENSATIONS)
-@pytest.mark.parametrize("make", [sequential, functional, Subclassed])
+@pytest.mark.parametrize(
+    ("make", "compensation"),
+    [
+        *((sequential, name) for name in COMPENSATIONS),
+        *((functional, "feature"), (Subclassed, "feature")),
+    ],
+)
 def test_fit_save_and_load(make, compensation, tmp_path):
     keras.utils.set_random_seed(0)
     x, y = table()

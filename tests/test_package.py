@@ -71,8 +71,8 @@ def test_every_public_name_is_there():
 @pytest.mark.parametrize(
     "name",
     [
-        "checks._layers",
-        "checks._estimators",
+        "checks.layers",
+        "checks.estimators",
         "displays",
         "gain",
         "jax",

@@ -204,15 +204,23 @@ def test_export_with_a_dynamic_batch(layer, x):
         torch.testing.assert_close(program.module()(rows), layer(rows))
 
 
-@pytest.mark.parametrize("dynamo", [True, False])
-@pytest.mark.parametrize("keywords", [{}, {"groups": [0, 0, 1, 2, 2], "shares": [0.5, 0.3, 0.2]}])
-@pytest.mark.parametrize("compensation", COMPENSATIONS)
+LAYOUTS = {"plain": {}, "grouped": {"groups": [0, 0, 1, 2, 2], "shares": [0.5, 0.3, 0.2]}}
+
+
+@pytest.mark.parametrize(
+    ("compensation", "layout", "dynamo"),
+    [
+        *((name, layout, False) for name in COMPENSATIONS for layout in LAYOUTS),
+        # Each takes seconds: every kind of extra column and of appended row once.
+        *(("none", "plain", True), ("shared", "grouped", True), ("feature", "grouped", True)),
+    ],
+)
 @pytest.mark.filterwarnings("ignore")  # torch, onnxscript and onnx deprecate what they use.
-def test_onnx_file_runs_in_onnxruntime(compensation, keywords, dynamo, x):
+def test_onnx_file_runs_in_onnxruntime(compensation, layout, dynamo, x):
     for package in ("onnx", "onnxscript"):
         pytest.importorskip(package)
     onnxruntime = pytest.importorskip("onnxruntime")
-    layer = NanLinear(5, 3, compensation=compensation, **keywords).eval()
+    layer = NanLinear(5, 3, compensation=compensation, **LAYOUTS[layout]).eval()
     if compensation == "feature":
         torch.nn.init.normal_(layer.compensation_weight)
     x, file = x.float(), io.BytesIO()

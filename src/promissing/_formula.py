@@ -29,7 +29,7 @@ INF = float("inf")
 
 
 class Layout:
-    """How the columns of a matrix make up features, and each feature's share of a neuron.
+    """Which columns of a matrix form a feature, and the share of a neuron each feature has.
 
     Parameters
     ----------
@@ -38,23 +38,25 @@ class Layout:
     groups : sequence of p int, optional
         The feature each column belongs to, numbered from 0. By default every column is a feature.
     shares : sequence of float, optional
-        One share per feature, non-negative, summing to 1. By default 1/F each. The columns of a
+        One share per feature, non-negative, with a sum of 1. By default 1/F each. The columns of a
         feature divide its share equally.
 
     Attributes
     ----------
     n_columns, n_features : int
+        p and F.
     groups : tuple of int or None
-        None when every column is its own feature, in order.
+        None if every column is its own feature, in order.
     shares : tuple of float or None
-        The shares of the features; None when all are equal.
+        The shares of the features; None if all are equal.
     column_shares : array (p,) or None
-        None when all are equal: rho is then the plain mean of the mask, which is exact where a
-        sum of 1/p is not.
+        None if all are equal: rho is then the mean of the mask, which is exact where a sum of 1/p
+        is not.
     feature_shares : array (F, 1) or float
+        A float if all are equal.
     membership : array (p, F) or None
-        1/size of the feature in the cells where the column belongs to it; None without groups,
-        and until `arrays` makes it for the compensation per feature, which alone needs it.
+        1 / (columns of the feature) in the cells where the column belongs to the feature, and 0
+        elsewhere. None without groups, and until `arrays` computes it.
     """
 
     def __init__(
@@ -65,59 +67,31 @@ class Layout:
     ) -> None:
         if n_columns < 1:
             raise ValueError(f"At least one column is needed. Received: {n_columns} columns.")
-        given = range(n_columns) if groups is None else list(groups)
-        if len(given) != n_columns:
-            raise ValueError(
-                f"`groups` must name one feature for each of the {n_columns} columns. "
-                f"Received: {len(given)} entries."
-            )
-        if any(isinstance(g, str) or int(g) != g for g in given):
-            raise ValueError(f"`groups` must hold whole numbers. Received: groups={given}")
-        owner = [int(g) for g in given]
-        used = set(owner)
-        absent = next(f for f in range(n_columns + 1) if f not in used)
-        if min(owner) < 0:
-            raise ValueError(f"`groups` must count features from 0. Received: {min(owner)}")
-        if absent <= max(owner):
-            raise ValueError(
-                f"`groups` must use every number from 0 to {max(owner)}: no column belongs to "
-                f"feature {absent}."
-            )
+        owner = _check_groups(list(range(n_columns) if groups is None else groups), n_columns)
         size = [0] * (max(owner) + 1)
-        for g in owner:
-            size[g] += 1
+        for feature in owner:
+            size[feature] += 1
         n_features = len(size)
-        weight = [1 / n_features] * n_features if shares is None else [float(s) for s in shares]
-        if len(weight) != n_features:
-            raise ValueError(
-                f"`shares` must have one entry for each of the {n_features} features. "
-                f"Received: {len(weight)} entries."
-            )
-        for share in weight:
-            if not 0 <= share < INF:
-                raise ValueError(f"`shares` must be non-negative numbers. Received: {share}")
-        if abs(sum(weight) - 1) > 1e-6:
-            raise ValueError(f"`shares` must sum to 1. Received a sum of {sum(weight)}.")
-
-        one_to_one = owner == list(range(n_columns))
-        equal = len(set(weight)) == 1
+        share = _check_shares(
+            [1 / n_features] * n_features if shares is None else list(shares), n_features
+        )
+        equal = len(set(share)) == 1
         self.n_columns, self.n_features = n_columns, n_features
-        self.groups = None if one_to_one else tuple(owner)
-        self.shares = None if equal else tuple(weight)
-        self._size = size
+        self.groups = None if owner == list(range(n_columns)) else tuple(owner)
+        self.shares = None if equal else tuple(share)
         self.membership: Any = None
         self.column_shares: Any = None
         if not (equal and len(set(size)) == 1):
-            self.column_shares = [weight[g] / size[g] for g in owner]
-        self.feature_shares: Any = 1 / n_features if equal else [[share] for share in weight]
+            self.column_shares = [share[feature] / size[feature] for feature in owner]
+        self.feature_shares: Any = 1 / n_features if equal else [[one] for one in share]
+        self._size = size
 
     def arrays(self, np: "Any", *, per_feature: bool = False) -> "Layout":
-        """The same layout with NumPy (given as `np`) arrays for what the formula multiplies with.
+        """Return the layout with NumPy arrays, given NumPy as `np`.
 
-        `membership` is made only if `per_feature`: it has p times F cells.
+        `membership` is computed only if `per_feature`: it has p times F cells.
         """
-        new = object.__new__(Layout)
-        new.__dict__.update(self.__dict__)
+        new = self._copy()
         if self.column_shares is not None:
             new.column_shares = np.asarray(self.column_shares)
         if self.shares is not None:
@@ -128,23 +102,65 @@ class Layout:
         return new
 
     def map(self, convert: "Callable[[Any], Any]") -> "Layout":
-        """The same layout with its arrays turned into those of a framework by `convert`."""
-        new = object.__new__(Layout)
-        new.__dict__.update(self.__dict__)
+        """Return the layout with its arrays converted to those of a framework by `convert`."""
+        new = self._copy()
         for name in ("column_shares", "feature_shares", "membership"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, float):
                 setattr(new, name, convert(value))
         return new
 
+    def _copy(self) -> "Layout":
+        new = object.__new__(Layout)
+        new.__dict__.update(self.__dict__)
+        return new
+
+
+def _check_groups(groups: "list[Any]", n_columns: int) -> "list[int]":
+    """Return `groups` as integers, or raise if they do not number the features of the columns."""
+    if len(groups) != n_columns:
+        raise ValueError(
+            f"`groups` must name one feature for each of the {n_columns} columns. "
+            f"Received: {len(groups)} entries."
+        )
+    if any(isinstance(g, str) or int(g) != g for g in groups):
+        raise ValueError(f"`groups` must hold whole numbers. Received: groups={groups}")
+    owner = [int(g) for g in groups]
+    if min(owner) < 0:
+        raise ValueError(f"`groups` must count features from 0. Received: {min(owner)}")
+    used = set(owner)
+    unused = next(f for f in range(n_columns + 1) if f not in used)
+    if unused <= max(owner):
+        raise ValueError(
+            f"`groups` must use every number from 0 to {max(owner)}: no column belongs to "
+            f"feature {unused}."
+        )
+    return owner
+
+
+def _check_shares(shares: "list[Any]", n_features: int) -> "list[float]":
+    """Return `shares` as floats, or raise if they are not the shares of the features."""
+    if len(shares) != n_features:
+        raise ValueError(
+            f"`shares` must have one entry for each of the {n_features} features. "
+            f"Received: {len(shares)} entries."
+        )
+    share = [float(s) for s in shares]
+    for one in share:
+        if not 0 <= one < INF:
+            raise ValueError(f"`shares` must be non-negative numbers. Received: {one}")
+    if abs(sum(share) - 1) > 1e-6:
+        raise ValueError(f"`shares` must sum to 1. Received a sum of {sum(share)}.")
+    return share
+
 
 def is_count(value: "Any") -> bool:
-    """Whether a value is a positive whole number, of Python or NumPy."""
+    """Return whether a value is a positive integer of Python or NumPy."""
     return hasattr(value, "__index__") and not isinstance(value, bool) and int(value) >= 1
 
 
 def all_missing_message(layer: str, shape: "Sequence[int]", normalising: str) -> str:
-    """The warning about a training batch in which every value is NaN."""
+    """Return the text of the warning about a training batch in which every value is NaN."""
     return (
         f"Every value of a training batch of shape {tuple(shape)} is NaN, so {layer} gives every "
         f"row the same output. A normalising layer before {layer} has this effect: {normalising} "
@@ -155,10 +171,10 @@ def all_missing_message(layer: str, shape: "Sequence[int]", normalising: str) ->
 
 
 class Compensation:
-    """The protocol of a compensation: its weight, its extra columns and its extra rows.
+    """The protocol of a compensation, and the rule "none": PROMISSING, Eq. 3 of the paper.
 
-    The methods defined here are those of a rule with one extra column, the share rho of a row
-    that is missing. A rule with one extra column per feature overrides them.
+    A compensation has a weight, extra columns and extra rows. This one has no weight, and one
+    extra column: the missing share rho of a row. The other rules override what differs.
 
     Attributes
     ----------
@@ -172,38 +188,25 @@ class Compensation:
         does. Otherwise it starts at zero.
     """
 
-    name: str
+    name = "none"
     per_feature = False
     starts_as_kernel_row = False
 
     def weight_shape(self, n_features: int, units: int) -> "tuple[int, ...] | None":
         """Return the shape of the compensation weight, or None if there is no such weight."""
-        raise NotImplementedError
-
-    def fold_rows(self, weight: "Any", bias: "Any", layout: "Any") -> "Any":
-        """Return the rows that `fold` appends to the kernel: (1, s) or (F, s)."""
-        raise NotImplementedError
-
-    def weight_of(self, rows: "Any") -> "Any":
-        """Return the weight for which `fold_rows` gives these rows if the bias is zero."""
-        raise NotImplementedError
+        return None
 
     def n_extra(self, n_features: int) -> int:
         """Return the number of extra columns."""
         return 1
 
     def extra(
-        self,
-        missing: "Any",
-        layout: "Any",
-        *,
-        xp: "Any",
-        number: "Callable[[Any], Any]",
-        absent: "Any" = None,
+        self, missing: "Any", layout: "Any", number: "Any", absent: "Any", *, xp: "Any"
     ) -> "Any":
         """Return the columns that `prune` appends to x0, given the mask of x.
 
-        `number` turns a mask or a count into the dtype of x. `absent` is as in `prune`.
+        `number` is a function that turns a mask or a count into the dtype of x. `absent` is as in
+        `prune`.
         """
         if layout.column_shares is not None:
             weighted = xp.multiply(number(missing), layout.column_shares)
@@ -212,26 +215,19 @@ class Compensation:
             return xp.mean(number(missing), axis=-1, keepdims=True)
         return number(xp.sum(missing, axis=-1, keepdims=True)) / layout.n_columns
 
+    def fold_rows(self, weight: "Any", bias: "Any", layout: "Any") -> "Any":
+        """Return the rows that `fold` appends to the kernel, one per extra column."""
+        return -bias[None, :]
+
+    def weight_of(self, rows: "Any") -> "Any":
+        """Return the weight for which `fold_rows` gives these rows if the bias is zero."""
+        return None
+
     def gaps(self, rows: "Any", layout: "Any", *, xp: "Any") -> "Any":
         """Return what each column adds to each neuron if it is missing (p, s)."""
         if layout.column_shares is None:
             return rows / layout.n_columns
         return layout.column_shares[:, None] * rows
-
-
-class NoCompensation(Compensation):
-    """Add nothing for missing values: PROMISSING, Eq. 3 of the paper."""
-
-    name = "none"
-
-    def weight_shape(self, n_features: int, units: int) -> None:
-        return None
-
-    def fold_rows(self, weight: "Any", bias: "Any", layout: "Any") -> "Any":
-        return -bias[None, :]
-
-    def weight_of(self, rows: "Any") -> None:
-        return None
 
 
 class SharedCompensation(Compensation):
@@ -269,13 +265,7 @@ class FeatureCompensation(Compensation):
         return n_features
 
     def extra(
-        self,
-        missing: "Any",
-        layout: "Any",
-        *,
-        xp: "Any",
-        number: "Callable[[Any], Any]",
-        absent: "Any" = None,
+        self, missing: "Any", layout: "Any", number: "Any", absent: "Any", *, xp: "Any"
     ) -> "Any":
         if absent is not None:
             return number(absent)
@@ -288,7 +278,7 @@ class FeatureCompensation(Compensation):
 
 
 COMPENSATIONS: "dict[str, Compensation]" = {
-    rule.name: rule for rule in (NoCompensation(), SharedCompensation(), FeatureCompensation())
+    rule.name: rule for rule in (Compensation(), SharedCompensation(), FeatureCompensation())
 }
 
 
@@ -324,7 +314,7 @@ def prune(
     # are kept: they must never become ordinary numbers.
     x0 = xp.nan_to_num(x, nan=0.0, posinf=INF, neginf=-INF)
     number = cast or (lambda a: xp.multiply(a, xp.ones_like(x[..., :1])))
-    extra = compensation.extra(missing, layout, xp=xp, number=number, absent=absent)
+    extra = compensation.extra(missing, layout, number, absent, xp=xp)
     return xp.concatenate([x0, extra], axis=-1)
 
 

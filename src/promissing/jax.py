@@ -1,4 +1,4 @@
-"""The NaN-native layer as pure functions on a dict of arrays, for JAX."""
+"""The NaN-native layer for JAX: pure functions on a dict of arrays."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class NanDenseParams(TypedDict):
     Attributes
     ----------
     kernel : array (p, s)
+        The weights of the columns.
     bias : array (s,)
+        The bias of each neuron.
     compensation_weight : array (s,) or (F, s)
-        (s,) for the shared compensation and (F, s) for the compensation per feature. Without
-        compensation there is no such key.
+        (s,) for the shared compensation and (F, s) for the compensation per feature. The key is
+        absent without compensation.
 
     Examples
     --------
@@ -57,10 +59,10 @@ def init(
     groups: Sequence[int] | None = None,
     dtype: Any = None,
 ) -> NanDenseParams:
-    """Draw the weights of a layer: Glorot uniform kernel, zero bias.
+    """Draw the initial weights of a layer.
 
-    A shared compensation starts as one more row of the kernel, as in the paper; a compensation
-    per feature starts at zero.
+    The kernel is Glorot uniform and the bias is zero. A shared compensation is drawn like one more
+    row of the kernel, as in the paper. A compensation per feature starts at zero.
 
     Parameters
     ----------
@@ -71,17 +73,22 @@ def init(
     units : int
         s, the number of neurons.
     compensation : {"none", "shared", "feature"}, default="none"
-        "none" is PROMISSING (Eq. 3), "shared" is mPROMISSING (Eq. 5), "feature" learns one weight
-        per missing feature and neuron.
+        What the layer adds for missing values:
+
+        - "none" adds nothing: PROMISSING, Eq. 3 of the paper.
+        - "shared" adds one learned weight per neuron, times the missing share of the row:
+          mPROMISSING, Eq. 5.
+        - "feature" adds one learned weight per neuron for every missing feature.
     groups : sequence of int, optional
-        The feature each column belongs to; here it only decides the rows of V.
-    dtype : optional
-        JAX's default float if not given.
+        The feature each column belongs to, for columns that together encode one feature. Here it
+        only decides the number of rows of a compensation per feature.
+    dtype : dtype, optional
+        The dtype of the weights. By default the default float of JAX.
 
     Returns
     -------
     NanDenseParams
-        A dict of `kernel`, `bias` and, with a compensation, `compensation_weight`.
+        The weights: `kernel`, `bias` and, with a compensation, `compensation_weight`.
 
     Examples
     --------
@@ -115,7 +122,9 @@ def apply(
     groups: Sequence[int] | None = None,
     shares: Sequence[float] | None = None,
 ) -> jax.Array:
-    """Compute the activations. Works under `jit`, `vmap`, `grad` and `scan`.
+    """Compute the activations of a layer.
+
+    The function works under `jit`, `vmap`, `grad` and `scan`.
 
     Parameters
     ----------
@@ -132,6 +141,7 @@ def apply(
     Returns
     -------
     jax.Array (..., s)
+        The activations.
 
     Examples
     --------
@@ -161,7 +171,7 @@ def neutralizers(
     groups: Sequence[int] | None = None,
     shares: Sequence[float] | None = None,
 ) -> np.ndarray:
-    """Compute the value that stands for a gap in each neuron (Eq. 4 of the paper).
+    """Compute the value that each neuron sees in a gap (Eq. 4 of the paper).
 
     Parameters
     ----------
@@ -190,6 +200,7 @@ def neutralizers(
 
 
 def _weights(params: NanDenseParams) -> tuple[Any, Any, Any]:
+    """Return kernel, bias and compensation weight; the last is None without compensation."""
     return params["kernel"], params["bias"], params.get("compensation_weight")
 
 

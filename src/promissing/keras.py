@@ -1,4 +1,4 @@
-"""NaN-native layers for Keras 3, on every backend."""
+"""NaN-native layers for Keras 3, for every backend."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ __all__ = ["NanDense", "NanDropout"]
 
 
 class _Ops:
-    """`keras.ops` with the product of the backend: on torch, Keras's rounds float64 to float32."""
+    """`keras.ops` with the matrix product of the backend.
+
+    With the torch backend, the product of Keras rounds float64 to float32.
+    """
 
     matmul = staticmethod(operator.matmul)
 
@@ -39,34 +42,42 @@ _OPS = _Ops()
 
 @keras.saving.register_keras_serializable(package="promissing")
 class NanDense(keras.layers.Layer):
-    """`keras.layers.Dense` for inputs with missing values: NaN adds nothing, the bias is scaled.
+    """A dense layer for inputs with missing values, in place of `keras.layers.Dense`.
 
-    A complete row gives the output of `Dense`, up to rounding. A row without known values gives
-    zero, or the compensation. Use it as the first layer and feed NaN where a value is missing. A
-    process that loads a saved model must `import promissing.keras` first, for Keras to know the
-    layer.
-
-    The paper's own layer has a flag `use_c`: `use_c=False` is `compensation="none"` here and
-    `use_c=True` is `compensation="shared"`. Its weights are taken over by `set_paper_weights`.
-    There the compensation is a row of the kernel and shares its regularizer and constraint; here
-    it has its own.
+    A missing value (NaN) adds nothing to a neuron, and the bias is multiplied by the known share
+    of the row. A complete row gives the output of `Dense`, up to rounding. A row without known
+    values gives zero, or the compensation. Use it as the first layer and pass NaN where a value is
+    missing. A process that loads a saved model must `import promissing.keras` first, so that Keras
+    knows the layer.
 
     Parameters
     ----------
     units : int
-        The number of neurons s.
-    activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, \
-bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
-        As in `keras.layers.Dense`.
+        The number of neurons.
+    activation : str or callable, optional
+        The activation function. By default the output is linear.
+    use_bias : bool, default=True
+        Whether the layer has a bias.
+    kernel_initializer, bias_initializer : str or Initializer
+        Initial values of kernel and bias, "glorot_uniform" and "zeros" by default.
+    kernel_regularizer, bias_regularizer, activity_regularizer : str or Regularizer, optional
+        Penalties on the kernel, the bias and the output.
+    kernel_constraint, bias_constraint : str or Constraint, optional
+        Constraints on the kernel and the bias.
     compensation : {"none", "shared", "feature"}, default="none"
-        "none" is PROMISSING (Eq. 3 of the paper); "shared" is mPROMISSING (Eq. 5), one learned
-        weight per neuron, times the share missing; "feature" adds one learned weight per neuron
-        and missing feature.
-    compensation_initializer : optional
-        By default the shared compensation starts as one more row of the kernel, as in the paper,
-        and the compensation per feature at zero.
-    compensation_regularizer, compensation_constraint : optional
-        Applied to `compensation_weight`, as `kernel_regularizer` is to the kernel.
+        What the layer adds for missing values:
+
+        - "none" adds nothing: PROMISSING, Eq. 3 of the paper.
+        - "shared" adds one learned weight per neuron, times the missing share of the row:
+          mPROMISSING, Eq. 5.
+        - "feature" adds one learned weight per neuron for every missing feature.
+    compensation_initializer : str or Initializer, optional
+        Initial values of the compensation. By default a shared compensation is drawn like one more
+        row of the kernel, as in the paper, and a compensation per feature starts at zero.
+    compensation_regularizer : str or Regularizer, optional
+        Penalty on the compensation weights.
+    compensation_constraint : str or Constraint, optional
+        Constraint on the compensation weights.
     groups : sequence of int, optional
         The feature each column belongs to, for columns that together encode one feature.
     shares : sequence of float, optional
@@ -86,8 +97,15 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
     Warns
     -----
     UserWarning
-        If every value of the first training batch of two or more rows is NaN, in eager mode: a
-        normalising layer before this one turns whole columns into NaN.
+        In eager mode, if every value of the first training batch of two or more rows is NaN. The
+        usual cause is a normalising layer before this one, which turns whole columns into NaN.
+
+    Notes
+    -----
+    The paper's own layer has a flag `use_c`: `use_c=False` is `compensation="none"` here and
+    `use_c=True` is `compensation="shared"`. `set_paper_weights` takes over its weights. In that
+    layer the compensation is a row of the kernel and has its regularizer and constraint; here it
+    has its own.
 
     Examples
     --------
@@ -139,15 +157,30 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         self.compensation_initializer = initializers.get(compensation_initializer)
         self.compensation_regularizer = regularizers.get(compensation_regularizer)
         self.compensation_constraint = constraints.get(compensation_constraint)
-        if groups is not None or shares is not None:  # Complain now, not at build.
+        if groups is not None or shares is not None:  # Raise errors here, not at build.
             _formula.Layout(len(shares if groups is None else groups), groups, shares)  # type: ignore[arg-type]
         self.groups = None if groups is None else [int(g) for g in groups]
         self.shares = None if shares is None else [float(s) for s in shares]
         self.input_spec = keras.layers.InputSpec(min_ndim=2)
         self.supports_masking = True
-        self._watched = False  # Whether a training batch was searched for known values.
+        self._checked_batch = False  # Whether a training batch was searched for known values.
 
     def build(self, input_shape: Any) -> None:
+        """Create the weights.
+
+        Parameters
+        ----------
+        input_shape : tuple of int or None
+            The shape of the inputs. The last dimension must be known.
+
+        Examples
+        --------
+        >>> from promissing.keras import NanDense
+        >>> layer = NanDense(4, compensation="shared")
+        >>> layer.build((None, 3))
+        >>> [tuple(weight.shape) for weight in layer.weights]
+        [(3, 4), (4,), (4,)]
+        """
         p = input_shape[-1]
         if p is None:
             raise ValueError(
@@ -158,47 +191,61 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         self._layout = _formula.Layout(p, self.groups, self.shares).arrays(
             np, per_feature=rule.per_feature
         )
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(p, self.units),
-            initializer=self.kernel_initializer,
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-        )
-        self.bias = None
-        if self.use_bias:
-            self.bias = self.add_weight(
-                name="bias",
-                shape=(self.units,),
-                initializer=self.bias_initializer,
-                regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-            )
-        self.compensation_weight = None
+        default = self._draw_kernel_row if rule.starts_as_kernel_row else "zeros"
+        initializer = self.compensation_initializer or default
         shape = rule.weight_shape(self._layout.n_features, self.units)
-        if shape is not None:
-            default = self._one_more_kernel_row if rule.starts_as_kernel_row else "zeros"
-            self.compensation_weight = self.add_weight(
-                name="compensation_weight",
-                shape=shape,
-                initializer=self.compensation_initializer or default,
-                regularizer=self.compensation_regularizer,
-                constraint=self.compensation_constraint,
-            )
+        self.kernel = self._add("kernel", (p, self.units), self.kernel_initializer)
+        self.bias = self._add("bias", (self.units,), self.bias_initializer, self.use_bias)
+        self.compensation_weight = self._add("compensation", shape, initializer, shape is not None)
         self.input_spec = keras.layers.InputSpec(min_ndim=2, axes={-1: p})
         self.built = True
 
-    def _one_more_kernel_row(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+    def _add(self, role: str, shape: Any, initializer: Any, wanted: bool = True) -> Any:
+        """Add a weight with the regularizer and the constraint of its role, if it is wanted."""
+        if not wanted:
+            return None
+        return self.add_weight(
+            name="compensation_weight" if role == "compensation" else role,
+            shape=shape,
+            initializer=initializer,
+            regularizer=getattr(self, f"{role}_regularizer"),
+            constraint=getattr(self, f"{role}_constraint"),
+        )
+
+    def _draw_kernel_row(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Draw the last row of a kernel that has one more row, as the paper does."""
         rows = self._layout.n_columns + 1
         return self.kernel_initializer((rows, *shape), dtype=dtype)[-1]
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Refuse sparse and ragged inputs, then run the layer."""
         _refuse_sparse(inputs)
         return super().__call__(inputs, *args, **kwargs)
 
     def call(self, inputs: Any, training: bool = False) -> Any:
+        """Compute the activations.
+
+        Parameters
+        ----------
+        inputs : tensor (..., p)
+            The inputs, NaN where a value is missing.
+        training : bool, default=False
+            Whether the layer is being trained. It only decides about the warning.
+
+        Returns
+        -------
+        tensor (..., units)
+            The activations.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.keras import NanDense
+        >>> tuple(NanDense(4)(np.array([[1.0, np.nan, 2.0]])).shape)
+        (1, 4)
+        """
         inputs = _floats(inputs, self)
-        if training and not self._watched:
+        if training and not self._checked_batch:
             self._warn_if_all_missing(inputs)
         layout = self._layout.map(lambda a: ops.convert_to_tensor(a, self.compute_dtype))
         kernel, bias, weight = (
@@ -222,10 +269,10 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         try:
             values = ops.convert_to_numpy(ops.cast(inputs, "float32"))
         except (NotImplementedError, RuntimeError, TypeError):
-            return  # While a graph is traced there are no values.
+            return  # Values cannot be read while a graph is traced.
         if math.prod(values.shape[:-1]) < 2:
             return
-        self._watched = True
+        self._checked_batch = True
         if np.isnan(values).all():
             message = _formula.all_missing_message(
                 "NanDense",
@@ -235,13 +282,52 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
             warnings.warn(message, UserWarning, stacklevel=2)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """Return the shape of the output.
+
+        Parameters
+        ----------
+        input_shape : tuple of int or None
+            The shape of the inputs.
+
+        Returns
+        -------
+        tuple of int or None
+            The same shape, with `units` as the last dimension.
+
+        Examples
+        --------
+        >>> from promissing.keras import NanDense
+        >>> NanDense(4).compute_output_shape((None, 3))
+        (None, 4)
+        """
         return (*input_shape[:-1], self.units)
 
     def compute_output_spec(self, inputs: Any, training: bool = False) -> keras.KerasTensor:
+        """Return the shape and the dtype of the output as a symbolic tensor.
+
+        Parameters
+        ----------
+        inputs : KerasTensor
+            The symbolic inputs.
+        training : bool, default=False
+            Not used.
+
+        Returns
+        -------
+        KerasTensor
+            The symbolic output.
+
+        Examples
+        --------
+        >>> import keras
+        >>> from promissing.keras import NanDense
+        >>> NanDense(4).compute_output_spec(keras.Input((3,))).shape
+        (None, 4)
+        """
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
 
     def neutralizers(self) -> np.ndarray:
-        """Compute the value that stands for a gap in each neuron (Eq. 4 of the paper).
+        """Compute the value that each neuron sees in a gap (Eq. 4 of the paper).
 
         Returns
         -------
@@ -271,13 +357,14 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
         Parameters
         ----------
         kernel : array (p, units) or (p + 1, units)
-            With `use_c=True` the listing keeps the compensation as the last row of the kernel.
+            The kernel of the paper's layer. With `use_c=True` its last row is the compensation.
         bias : array (units,)
             The bias of the paper's layer.
         as_listed : bool, default=True
-            The listing with `use_c=True` divides the bias by p + 1 where Eq. 5 divides by p. True
-            keeps the predictions of the trained layer, by adding b / (p + 1) to the compensation;
-            False takes the row as the w_c of Eq. 5.
+            With `use_c=True` the listing in the paper divides the bias by p + 1 where Eq. 5
+            divides by p. If True, b / (p + 1) is added to the compensation, so that the
+            predictions of the trained layer are kept. If False, the row is used as the w_c of
+            Eq. 5.
 
         Examples
         --------
@@ -293,9 +380,10 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
             raise ValueError("`set_paper_weights()` needs a built layer. Call it on data first.")
         kernel, bias = np.asarray(kernel), np.asarray(bias)
         p = self._layout.n_columns
-        rows = p + (self.compensation == "shared")
+        rows = p + (self.compensation_weight is not None)
         equal = self._layout.column_shares is None
-        if self.compensation == "feature" or not self.use_bias or not equal:
+        per_feature = _formula.COMPENSATIONS[self.compensation].per_feature
+        if per_feature or not self.use_bias or not equal:
             raise ValueError(
                 "The paper's layer has a bias, equal shares and `compensation` none or shared."
             )
@@ -306,11 +394,24 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
                 f"{kernel.shape} and {bias.shape}"
             )
         weights = [kernel[:p], bias]
-        if self.compensation == "shared":
+        if self.compensation_weight is not None:
             weights.append(kernel[p] + bias / (p + 1) if as_listed else kernel[p])
         self.set_weights(weights)
 
     def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the layer, from which `from_config` makes it again.
+
+        Returns
+        -------
+        dict
+            The arguments by name, in a form that Keras can save.
+
+        Examples
+        --------
+        >>> from promissing.keras import NanDense
+        >>> NanDense(4, compensation="feature").get_config()["compensation"]
+        'feature'
+        """
         config = {
             "units": self.units,
             "activation": activations.serialize(self.activation),
@@ -333,17 +434,18 @@ bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint
 
 @keras.saving.register_keras_serializable(package="promissing")
 class NanDropout(keras.layers.Layer):
-    """While training, replace known values by NaN with probability `rate`.
+    """Dropout for inputs with missing values: it replaces known values by NaN while training.
 
-    Ordinary dropout before a NaN-native layer would give known zeros; this layer gives missing
-    values. It rescales nothing, because the next layer scales its bias by what is left.
+    Ordinary dropout before a NaN-native layer would make zeros, which count as known. This layer
+    makes missing values. It does not rescale the other values, because the next layer scales its
+    bias by the known share of the row.
 
     Parameters
     ----------
     rate : float
         Probability that a value, or a whole group of columns, becomes NaN.
     groups : sequence of int, optional
-        The group each column belongs to; the columns of a group vanish together.
+        The group each column belongs to. The columns of a group are dropped together.
     seed : int, optional
         Random seed.
     **kwargs : optional
@@ -380,6 +482,18 @@ class NanDropout(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
+        """Check that the inputs have one column for each entry of `groups`.
+
+        Parameters
+        ----------
+        input_shape : tuple of int or None
+            The shape of the inputs.
+
+        Examples
+        --------
+        >>> from promissing.keras import NanDropout
+        >>> NanDropout(0.5, groups=[0, 0, 1]).build((None, 3))
+        """
         if self._layout is not None and input_shape[-1] != self._layout.n_columns:
             raise ValueError(
                 f"`groups` has {self._layout.n_columns} entries but the last dimension of the "
@@ -388,6 +502,28 @@ class NanDropout(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any, training: bool = False) -> Any:
+        """Replace values by NaN while training.
+
+        Parameters
+        ----------
+        inputs : tensor (..., p)
+            The inputs, NaN where a value is missing.
+        training : bool, default=False
+            Whether the layer is being trained.
+
+        Returns
+        -------
+        tensor (..., p)
+            The inputs with some values replaced by NaN; outside training the inputs themselves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from promissing.keras import NanDropout
+        >>> ops.convert_to_numpy(NanDropout(0.5)(np.ones(2), training=False)).tolist()
+        [1.0, 1.0]
+        """
         if not training or self.rate == 0:
             return inputs
         inputs = _floats(inputs, self)
@@ -400,9 +536,40 @@ class NanDropout(keras.layers.Layer):
         return ops.where(draw < self.rate, ops.full_like(inputs, float("nan")), inputs)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
+        """Return the shape of the output.
+
+        Parameters
+        ----------
+        input_shape : tuple of int or None
+            The shape of the inputs.
+
+        Returns
+        -------
+        tuple of int or None
+            The same shape.
+
+        Examples
+        --------
+        >>> from promissing.keras import NanDropout
+        >>> NanDropout(0.5).compute_output_shape((None, 3))
+        (None, 3)
+        """
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the layer, from which `from_config` makes it again.
+
+        Returns
+        -------
+        dict
+            The arguments by name, in a form that Keras can save.
+
+        Examples
+        --------
+        >>> from promissing.keras import NanDropout
+        >>> NanDropout(0.5).get_config()["rate"]
+        0.5
+        """
         config = {"rate": self.rate, "groups": self.groups, "seed": self.seed}
         return {**super().get_config(), **config}
 
@@ -410,7 +577,7 @@ class NanDropout(keras.layers.Layer):
 def _refuse_sparse(inputs: Any) -> None:
     """Raise for the sparse and ragged tensors of Keras, its backends and SciPy."""
     names = {kind.__name__ for kind in type(inputs).__mro__}
-    layout = str(getattr(inputs, "layout", ""))  # of a tensor of PyTorch
+    layout = str(getattr(inputs, "layout", ""))  # The attribute of a PyTorch tensor.
     if (
         names & {"SparseTensor", "IndexedSlices", "JAXSparse", "spmatrix", "sparray"}
         or layout.startswith("torch.sparse")
@@ -428,7 +595,7 @@ def _refuse_sparse(inputs: Any) -> None:
 
 
 def _floats(inputs: Any, layer: keras.layers.Layer) -> Any:
-    """The inputs as floats, which alone can be missing."""
+    """Return the inputs as floats: only floats can be NaN."""
     if keras.backend.is_float_dtype(inputs.dtype):
         return inputs
     return ops.cast(inputs, layer.compute_dtype)

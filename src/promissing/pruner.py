@@ -20,32 +20,34 @@ __all__ = ["Pruner"]
 
 
 class Pruner(TransformerMixin, BaseEstimator):
-    """Turn a matrix with gaps into [x0, share missing], which any model can take.
+    """Replace missing values by zero and append columns that describe what is missing.
 
-    A gap becomes 0 and what is lost is told in columns of its own. A linear model, or the first
-    layer of an MLP, fitted on this is exactly the NaN-native layer: the weight it learns for the
-    share missing is w_c - b, the difference of mPROMISSING's compensation and the bias. With one
-    column per feature it is the per-feature compensation.
+    The output is [x0, extra]: x with 0 for NaN, and the missing share of the row or the absence of
+    every feature. A linear model, or the first layer of an MLP, that is fitted to this output is
+    exactly the NaN-native layer. The weight that it learns for the missing share is w_c - b, the
+    difference of mPROMISSING's compensation and the bias. With one extra column per feature it is
+    the compensation per feature.
 
-    Standardise with observed means first (`StandardScaler` keeps NaN): the 0 is then the mean.
+    Standardise the columns by their observed values first (`StandardScaler` keeps NaN), so that 0
+    is the mean.
 
     Parameters
     ----------
     compensation : {"shared", "feature"}, default="shared"
-        "shared" appends one column, the share of each row that is missing; "feature" appends the
-        0/1 absence of every feature. ("none" is not to be had: it ties that weight to the bias,
-        which only a layer can do.)
+        "shared" appends one column, the missing share of each row. "feature" appends the 0/1
+        absence of every feature. The layers' third setting, "none", ties the extra weight to the
+        bias, which only a layer can do.
     groups : sequence of int, optional
         The feature each column belongs to, for columns that together encode one feature.
     shares : sequence of float, optional
-        Each feature's share; equal by default. Only "shared" uses it.
+        Each feature's share of the row; equal by default. Only "shared" uses it.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of input columns.
     feature_names_in_ : ndarray of str
-        Names of the input columns; only if all of them are text.
+        Names of the input columns. Defined only if all of them are strings.
 
     Examples
     --------
@@ -68,29 +70,83 @@ class Pruner(TransformerMixin, BaseEstimator):
         self.shares = shares
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn the number of columns and their names."""
+        """Store the number of columns and their names.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data, NaN where a value is missing.
+        y : object, default=None
+            Not used.
+
+        Returns
+        -------
+        Pruner
+            The fitted transformer itself.
+
+        Examples
+        --------
+        >>> from promissing import Pruner
+        >>> Pruner().fit([[1.0, 2.0]]).n_features_in_
+        2
+        """
         if self.compensation not in ("shared", "feature"):
             raise ValueError(
                 f'`compensation` must be "shared" or "feature". Received: {self.compensation!r}'
             )
         X = self._validate(X, reset=True)
-        self._layout = _formula.Layout(X.shape[1], self.groups, self.shares).arrays(
-            np, per_feature=_formula.COMPENSATIONS[self.compensation].per_feature
-        )
+        layout = _formula.Layout(X.shape[1], self.groups, self.shares)
+        self._rule = _formula.COMPENSATIONS[self.compensation]
+        self._layout = layout.arrays(np, per_feature=self._rule.per_feature)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """[x0, extra] of shape (n, p + 1) or (n, p + F)."""
+        """Replace missing values by zero and append the extra columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data, NaN where a value is missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features + n_extra)
+            [x0, extra], with one extra column for "shared" and one per feature for "feature".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing import Pruner
+        >>> Pruner("feature").fit([[1.0, 2.0]]).transform([[np.nan, 4.0]])
+        array([[0., 4., 1., 0.]])
+        """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        rule = _formula.COMPENSATIONS[self.compensation]
-        return np.asarray(_formula.prune(X, self._layout, rule, xp=np), X.dtype)
+        return np.asarray(_formula.prune(X, self._layout, self._rule, xp=np), X.dtype)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """The input names, then `share_missing` or `absent_<feature>` for every feature."""
+        """Return the names of the output columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            The names of the input columns. By default those seen in `fit`, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of str
+            The names of the input columns, then `share_missing` or, for every feature,
+            `absent_<feature>`.
+
+        Examples
+        --------
+        >>> from promissing import Pruner
+        >>> Pruner().fit([[1.0, 2.0]]).get_feature_names_out(["age", "dose"]).tolist()
+        ['age', 'dose', 'share_missing']
+        """
         check_is_fitted(self)
         names = list(_check_feature_names_in(self, input_features))
-        if not _formula.COMPENSATIONS[self.compensation].per_feature:
+        if not self._rule.per_feature:
             extra = ["share_missing"]
         elif self._layout.groups is None:
             extra = [f"absent_{name}" for name in names]
@@ -99,6 +155,7 @@ class Pruner(TransformerMixin, BaseEstimator):
         return np.asarray([*names, *extra], dtype=object)
 
     def _validate(self, X: ArrayLike, *, reset: bool) -> NDArray[Any]:
+        """Return X as an array of floats that may have NaN, and check the number of columns."""
         dtype = [np.float64, np.float32]
         return validate_data(self, X, reset=reset, dtype=dtype, ensure_all_finite="allow-nan")  # type: ignore[no-any-return]
 

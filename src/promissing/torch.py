@@ -24,27 +24,35 @@ _LAYOUT = ("column_shares", "feature_shares", "membership")
 
 
 class NanLinear(nn.Module):
-    """`nn.Linear` for inputs with missing values: NaN adds nothing and the bias is scaled.
+    """A linear layer for inputs with missing values, in place of `nn.Linear`.
 
-    A complete row gives the output of `nn.Linear`, up to rounding. A row without known values
-    gives zero, or the compensation.
+    A missing value (NaN) adds nothing to a neuron, and the bias is multiplied by the known share
+    of the row. A complete row gives the output of `nn.Linear`, up to rounding. A row without known
+    values gives zero, or the compensation.
 
     Parameters
     ----------
-    in_features, out_features : int
-        The number of columns p and the number of neurons s.
+    in_features : int
+        The number of columns.
+    out_features : int
+        The number of neurons.
     bias : bool, default=True
         Whether the layer has a bias, as in `nn.Linear`.
     compensation : {"none", "shared", "feature"}, default="none"
-        "none" is PROMISSING (Eq. 3 of the paper); "shared" is mPROMISSING (Eq. 5), one learned
-        weight per neuron, times the share missing; "feature" adds one learned weight per neuron
-        and missing feature.
+        What the layer adds for missing values:
+
+        - "none" adds nothing: PROMISSING, Eq. 3 of the paper.
+        - "shared" adds one learned weight per neuron, times the missing share of the row:
+          mPROMISSING, Eq. 5.
+        - "feature" adds one learned weight per neuron for every missing feature.
     groups : sequence of int, optional
         The feature each column belongs to, for columns that together encode one feature.
     shares : sequence of float, optional
         Each feature's share of a neuron; equal by default.
-    device, dtype : optional
-        As in `nn.Linear`.
+    device : device, optional
+        The device of the parameters, as in `nn.Linear`.
+    dtype : dtype, optional
+        The dtype of the parameters, as in `nn.Linear`.
 
     Attributes
     ----------
@@ -58,13 +66,13 @@ class NanLinear(nn.Module):
     Warns
     -----
     UserWarning
-        Once, in training mode, if every value of a batch of two or more rows is NaN: a
-        normalising layer before this one turns whole columns into NaN.
+        Once, in training mode, if every value of a batch of two or more rows is NaN. The usual
+        cause is a normalising layer before this one, which turns whole columns into NaN.
 
     Notes
     -----
-    A `state_dict` of `nn.Linear` loads; the compensation then keeps its present value. The layer
-    can be compiled, exported (to ONNX, too) and traced by `torch.fx`.
+    A `state_dict` of `nn.Linear` can be loaded; the compensation then keeps its current value. The
+    layer can be compiled, exported (also to ONNX) and traced by `torch.fx`.
 
     Examples
     --------
@@ -113,7 +121,8 @@ class NanLinear(nn.Module):
             "compensation_weight",
             None if shape is None else nn.Parameter(torch.empty(shape, **factory)),
         )
-        # What `_core` asks of a layout, as buffers that follow the module and are never saved.
+        # The module is the layout that `_formula` takes. The arrays are buffers, which move with
+        # the module and are never saved.
         self.n_columns = in_features
         for name in _LAYOUT:
             self.register_buffer(name, None, persistent=False)
@@ -121,9 +130,19 @@ class NanLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias as `nn.Linear` does.
+        """Draw new initial values for the parameters.
 
-        The shared compensation starts as one more column of the weight, the one per feature at 0.
+        Weight and bias are drawn as in `nn.Linear`. A shared compensation is drawn like one more
+        column of the weight. A compensation per feature starts at zero.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from promissing.torch import NanLinear
+        >>> layer = NanLinear(3, 4, compensation="feature")
+        >>> layer.reset_parameters()
+        >>> layer.compensation_weight.abs().max().item()
+        0.0
         """
         nn.Linear.reset_parameters(self)  # type: ignore[arg-type]
         if self.compensation_weight is None:
@@ -143,18 +162,23 @@ class NanLinear(nn.Module):
         groups: Sequence[int] | None = None,
         shares: Sequence[float] | None = None,
     ) -> Self:
-        """Make a layer with the weights of `linear` and a compensation of zero.
+        """Make a layer with the weights of a plain one and a compensation of zero.
 
         Parameters
         ----------
         linear : nn.Linear
             The layer to copy. Frozen parameters stay frozen.
-        compensation, groups, shares : optional
-            As in `NanLinear`.
+        compensation : {"none", "shared", "feature"}, default="none"
+            What the layer adds for missing values.
+        groups : sequence of int, optional
+            The feature each column belongs to.
+        shares : sequence of float, optional
+            Each feature's share of a neuron; equal by default.
 
         Returns
         -------
         NanLinear
+            The new layer, on the same device and with the same dtype.
 
         Examples
         --------
@@ -192,6 +216,7 @@ class NanLinear(nn.Module):
         Returns
         -------
         Tensor (..., out_features)
+            The activations.
 
         Warns
         -----
@@ -213,7 +238,7 @@ class NanLinear(nn.Module):
                 layout = self._layout.map(self._tensor)
         rule = _formula.COMPENSATIONS[self.compensation]
         pruned = _formula.prune(input, layout, rule, xp=torch, cast=lambda a: a.to(input.dtype))
-        # Neither `mT` here nor a product of bool and float in `prune`: ONNX knows neither.
+        # ONNX has neither `mT` nor, in `prune`, a product of bool and float.
         kernel = _formula.fold(
             self.weight.t(), self.bias, self.compensation_weight, layout, rule, xp=torch
         )
@@ -221,6 +246,7 @@ class NanLinear(nn.Module):
         return nn.functional.linear(pruned, kernel.t(), self.bias)
 
     def _check(self, input: Tensor) -> None:
+        """Raise if the input does not fit the layer."""
         if not input.is_floating_point():
             raise ValueError(f"expected an input of floating point numbers, but got {input.dtype}")
         if input.layout != torch.strided:
@@ -236,8 +262,8 @@ class NanLinear(nn.Module):
     def _warn_if_all_missing(self, input: Tensor) -> None:
         """Warn, once, if every value of a batch is NaN.
 
-        Reading values from an accelerator would delay every step, so that only the first batch is
-        looked at there. Nothing is known of the values within `vmap` or of fake tensors.
+        On an accelerator only the first batch is checked, because reading values would delay every
+        step. Values cannot be read within `vmap` or from fake tensors.
         """
         if not self._watches or input.is_meta or input.shape[:-1].numel() < 2:
             return
@@ -247,7 +273,7 @@ class NanLinear(nn.Module):
             self._watches = False
         first = input.detach()[(0,) * (input.ndim - 1)]
         try:
-            # Nearly every batch is settled by its first value, which costs microseconds.
+            # The first value decides for nearly every batch, and costs microseconds.
             all_missing = (
                 math.isnan(first[0]) and bool(first.isnan().all()) and bool(input.isnan().all())
             )
@@ -261,20 +287,21 @@ class NanLinear(nn.Module):
             warnings.warn(message, UserWarning, stacklevel=2)
 
     def _layout_fits(self) -> bool:
-        """Whether the buffers are on the device of the weights and in their dtype.
+        """Return whether the buffers have the device and the dtype of the weights.
 
-        They are not if `torch.func.functional_call` puts other parameters in.
+        They differ if `torch.func.functional_call` replaces the parameters.
         """
         return all(
             value is None or (value.device, value.dtype) == (self.weight.device, self.weight.dtype)
-            for value in (self.column_shares, self.feature_shares, self.membership)
+            for value in (getattr(self, name) for name in _LAYOUT)
         )
 
     def _tensor(self, value: Any) -> Tensor:
+        """Convert an array of the layout to the dtype and device of the weights."""
         return torch.tensor(value, dtype=self.weight.dtype, device=self.weight.device)
 
     def _fill_layout(self) -> None:
-        """Set the buffers anew: moving may have rounded them, `to_empty` leaves them undefined."""
+        """Set the buffers again: a move may have rounded them, `to_empty` leaves them undefined."""
         for name in _LAYOUT:
             value = getattr(self._layout, name)
             if value is not None:
@@ -286,7 +313,7 @@ class NanLinear(nn.Module):
         return self
 
     def neutralizers(self) -> np.ndarray:
-        """Compute the value that stands for a gap in each neuron (Eq. 4 of the paper).
+        """Compute the value that each neuron sees in a gap (Eq. 4 of the paper).
 
         Returns
         -------
@@ -307,6 +334,19 @@ class NanLinear(nn.Module):
         return np.asarray(_formula.neutralizers(kernel, bias, weight, self._layout, rule, xp=np))
 
     def extra_repr(self) -> str:
+        """Return the arguments for the `repr` of the layer.
+
+        Returns
+        -------
+        str
+            The arguments, separated by commas.
+
+        Examples
+        --------
+        >>> from promissing.torch import NanLinear
+        >>> NanLinear(3, 4).extra_repr()
+        "in_features=3, out_features=4, bias=True, compensation='none'"
+        """
         text = (
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}, compensation={self.compensation!r}"
@@ -328,17 +368,18 @@ class NanLinear(nn.Module):
 
 
 class NanDropout(nn.Module):
-    """While training, replace known values by NaN with probability `p`.
+    """Dropout for inputs with missing values: it replaces known values by NaN while training.
 
-    Ordinary dropout before a NaN-native layer would give known zeros; this layer gives missing
-    values. It rescales nothing, because the next layer scales its bias by what is left.
+    Ordinary dropout before a NaN-native layer would make zeros, which count as known. This layer
+    makes missing values. It does not rescale the other values, because the next layer scales its
+    bias by the known share of the row.
 
     Parameters
     ----------
     p : float, default=0.5
         Probability that a value, or a whole group of columns, becomes NaN.
     groups : sequence of int, optional
-        The group each column belongs to; the columns of a group vanish together.
+        The group each column belongs to. The columns of a group are dropped together.
 
     Examples
     --------
@@ -361,7 +402,7 @@ class NanDropout(nn.Module):
             self.groups = [int(g) for g in groups]
 
     def forward(self, input: Tensor) -> Tensor:
-        """Replace known values by NaN while training.
+        """Replace values by NaN in training mode.
 
         Parameters
         ----------
@@ -371,7 +412,14 @@ class NanDropout(nn.Module):
         Returns
         -------
         Tensor (..., n_columns)
-            The input itself in evaluation mode.
+            The input with some values replaced by NaN; in evaluation mode the input itself.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from promissing.torch import NanDropout
+        >>> NanDropout(0.0)(torch.ones(2))
+        tensor([1., 1.])
         """
         if not self.training or self.p == 0:
             return input
@@ -390,4 +438,17 @@ class NanDropout(nn.Module):
         return input.masked_fill(draw < self.p, torch.nan)
 
     def extra_repr(self) -> str:
+        """Return the arguments for the `repr` of the layer.
+
+        Returns
+        -------
+        str
+            The arguments, separated by commas.
+
+        Examples
+        --------
+        >>> from promissing.torch import NanDropout
+        >>> NanDropout(0.2, groups=[0, 0, 1]).extra_repr()
+        'p=0.2, groups=[0, 0, 1]'
+        """
         return f"p={self.p}" + ("" if self.groups is None else f", groups={self.groups}")

@@ -1,11 +1,11 @@
-"""The NaN contract: what NaN must mean to a layer or an estimator, as checks to be run on it.
+"""The NaN contract: checks of how a layer or an estimator must treat missing values.
 
-scikit-learn's `allow_nan` tag switches checks off, and no framework says what NaN means. These
-checks do, for layers and estimators of ours or of anybody's.
+scikit-learn's `allow_nan` tag only switches checks off, and no framework defines what NaN means.
+These checks define it. They run on the layers and estimators of this package and on any others.
 """
 
-from promissing.checks._estimators import ESTIMATOR_CHECKS, check_estimator
-from promissing.checks._layers import (
+from promissing.checks.estimators import ESTIMATOR_CHECKS, check_estimator
+from promissing.checks.layers import (
     DTYPES,
     LAYER_CHECKS,
     LayerUnderTest,

@@ -1,4 +1,8 @@
-"""The contract of an estimator: scikit-learn's checks say nothing about NaN, these do."""
+"""The contract of an estimator: what scikit-learn's own checks leave open about NaN.
+
+Every check takes an estimator that is not fitted, clones it and fits it to a small table. The
+assertion errors say what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +32,17 @@ Array = NDArray[Any]
 
 
 def check_estimator(estimator: Any) -> None:
-    """Run an estimator through the whole contract; raise AssertionError at the first breach.
+    """Run every check of `ESTIMATOR_CHECKS` on an estimator.
 
     Parameters
     ----------
     estimator : classifier or regressor
-        Not fitted; it is cloned. Its parameters should make it quick.
+        The estimator, not fitted. It is cloned. Choose parameters with which it fits quickly.
+
+    Raises
+    ------
+    AssertionError
+        At the first check that fails, with the name of the check.
 
     Examples
     --------
@@ -53,42 +62,38 @@ def check_estimator(estimator: Any) -> None:
 
 
 def check_gaps_only_at_prediction(estimator: Any) -> None:
-    """Trained on complete rows, it predicts rows with gaps (and may warn)."""
+    """A model fitted to complete rows predicts rows with missing values. It may warn."""
     X, y = _table(estimator)
-    model = _fit(estimator, X.fillna(0.5), y)
-    _assert_sane(model, X)
+    _valid_output(_fit(estimator, X.fillna(0.5), y), X)
 
 
 def check_empty_rows_are_all_alike(estimator: Any) -> None:
-    """A row of which nothing is known gets a prediction, and always the same."""
-    X, y = _table(estimator)
-    model = _fit(estimator, X, y)
-    empty = pd.DataFrame(np.nan, index=range(3), columns=X.columns)
-    out = _assert_sane(model, empty)
+    """All rows without any known value get the same valid prediction."""
+    model, X, _ = _fitted(estimator)
+    out = _valid_output(model, pd.DataFrame(np.nan, index=range(3), columns=X.columns))
     np.testing.assert_allclose(out, out[[0, 0, 0]], err_msg="empty rows differ")
 
 
 def check_column_without_any_value(estimator: Any) -> None:
-    """A column that is empty in training neither stops it nor matters later."""
+    """A column that is empty in training is accepted and has no effect at prediction."""
     X, y = _table(estimator)
     X = X.assign(void=np.nan)
     model = _fit(estimator, X, y)
-    out = _assert_sane(model, X)
+    out = _valid_output(model, X)
     again = _output(model, X.assign(void=3.0))
     np.testing.assert_allclose(again, out, err_msg="a column never seen in training matters")
 
 
 def check_constant_column_with_gaps(estimator: Any) -> None:
-    """A constant with gaps has no deviation, but may say something by its gaps."""
+    """A constant column with missing values, whose standard deviation is zero, is accepted."""
     X, y = _table(estimator)
     X = X.assign(constant=np.where(np.arange(len(X)) % 3 == 0, np.nan, 7.0))
-    _assert_sane(_fit(estimator, X, y), X)
+    _valid_output(_fit(estimator, X, y), X)
 
 
 def check_missing_in_any_spelling(estimator: Any) -> None:
-    """NaN, None, pd.NA, nullable dtypes and object columns say the same."""
-    X, y = _table(estimator)
-    model = _fit(estimator, X, y)
+    """NaN, None, pd.NA, nullable dtypes and object columns give the same predictions."""
+    model, X, y = _fitted(estimator)
     out = _output(model, X)
     cells = X.astype(object)
     spellings = {
@@ -103,9 +108,8 @@ def check_missing_in_any_spelling(estimator: Any) -> None:
 
 
 def check_columns_go_by_name(estimator: Any) -> None:
-    """Reordered or absent columns are refused, by name."""
-    X, y = _table(estimator)
-    model = _fit(estimator, X, y)
+    """Reordered columns and absent columns raise an error; absent ones are named."""
+    model, X, _ = _fitted(estimator)
     for frame, what in ((X[X.columns[::-1]], "reordered"), (X.drop(columns="b"), "absent")):
         try:
             _output(model, frame)
@@ -116,9 +120,8 @@ def check_columns_go_by_name(estimator: Any) -> None:
 
 
 def check_infinity_is_refused_by_name(estimator: Any) -> None:
-    """Infinity is neither a number nor missing: the error names its column."""
-    X, y = _table(estimator)
-    model = _fit(estimator, X, y)
+    """Infinity is neither a number nor missing, so it raises an error that names the column."""
+    model, X, y = _fitted(estimator)
     for value in (np.inf, -np.inf):
         bad = X.copy()
         bad.loc[1, "c"] = value
@@ -135,31 +138,30 @@ def check_infinity_is_refused_by_name(estimator: Any) -> None:
 
 
 def check_rows_do_not_depend_on_each_other(estimator: Any) -> None:
-    """A row with gaps gets the same prediction alone and among others."""
-    X, y = _table(estimator)
-    model = _fit(estimator, X, y)
+    """A row with missing values gets the same prediction alone and in a table."""
+    model, X, _ = _fitted(estimator)
     whole = _output(model, X)
     parts = np.concatenate([_output(model, X.iloc[i : i + 1]) for i in range(12)])
     np.testing.assert_allclose(parts, whole[:12], atol=1e-7, err_msg="a row depends on others")
 
 
 def check_the_same_seed_gives_the_same_model(estimator: Any) -> None:
-    """Cloned and fitted again with its `random_state`, it predicts the same."""
+    """Two fits with the same `random_state` give the same predictions."""
     X, y = _table(estimator)
     first, second = (_output(_fit(estimator, X, y), X) for _ in range(2))
     np.testing.assert_array_equal(first, second, "two fits with one seed differ")
 
 
 def check_input_is_left_alone(estimator: Any) -> None:
-    """The caller's frame keeps its gaps."""
+    """Neither `fit` nor prediction changes the caller's table."""
     X, y = _table(estimator)
     before = X.copy()
     _output(_fit(estimator, X, y), X)
     pd.testing.assert_frame_equal(X, before)
 
 
-def check_at_home_in_scikit_learn(estimator: Any) -> None:
-    """Pipelines, searches, bagging, stacking and calibration hand NaN on to it."""
+def check_works_inside_scikit_learn(estimator: Any) -> None:
+    """Pipelines, searches, bagging, stacking and calibration pass NaN on to the estimator."""
     X, y = _table(estimator)
     if is_classifier(estimator):
         bagging, stacking = BaggingClassifier, StackingClassifier
@@ -175,20 +177,19 @@ def check_at_home_in_scikit_learn(estimator: Any) -> None:
     if is_classifier(estimator):
         hosts.append(CalibratedClassifierCV(model, cv=2))
     for host in hosts:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            _assert_sane(host.fit(X, y), X)
+        with warnings.catch_warnings(action="ignore"):
+            host.fit(X, y)
+        _valid_output(host, X)
 
 
 def check_sample_weights_are_routed(estimator: Any) -> None:
-    """With metadata routing, a pipeline hands the sample weights on."""
+    """With metadata routing, a pipeline passes the sample weights on, and they have an effect."""
     X, y = _table(estimator)
     weight = np.where(np.asarray(y) == np.asarray(y)[0], 10.0, 0.5)
     plain = _output(_fit(estimator, X, y, sample_weight=weight), X)
     with sklearn.config_context(enable_metadata_routing=True):
         model = make_pipeline(_seeded(estimator).set_fit_request(sample_weight=True))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             model.fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(_output(model, X), plain, err_msg="the weights got lost")
     unweighted = _output(_fit(estimator, X, y), X)
@@ -206,12 +207,13 @@ ESTIMATOR_CHECKS: tuple[Callable[[Any], None], ...] = (
     check_rows_do_not_depend_on_each_other,
     check_the_same_seed_gives_the_same_model,
     check_input_is_left_alone,
-    check_at_home_in_scikit_learn,
+    check_works_inside_scikit_learn,
     check_sample_weights_are_routed,
 )
 
 
 def _table(estimator: Any) -> tuple[pd.DataFrame, pd.Series]:
+    """Return a table with a quarter of its values missing, and a target for the estimator."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(80, 4)), columns=list("abcd"))
     score = X["a"] - X["b"]
@@ -220,6 +222,7 @@ def _table(estimator: Any) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def _seeded(estimator: Any) -> Any:
+    """Return a clone with a fixed `random_state`."""
     model = clone(estimator)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
@@ -227,18 +230,25 @@ def _seeded(estimator: Any) -> Any:
 
 
 def _fit(estimator: Any, X: Any, y: Any, **keywords: Any) -> Any:
-    with warnings.catch_warnings():  # A quick model may not have converged.
-        warnings.simplefilter("ignore")
+    """Fit a clone. A quick model may warn that it has not converged."""
+    with warnings.catch_warnings(action="ignore"):
         return _seeded(estimator).fit(X, y, **keywords)
 
 
+def _fitted(estimator: Any) -> tuple[Any, pd.DataFrame, pd.Series]:
+    """Return a clone fitted to the table with missing values, the table and its target."""
+    X, y = _table(estimator)
+    return _fit(estimator, X, y), X, y
+
+
 def _output(model: Any, X: Any) -> Array:
-    with warnings.catch_warnings():  # Of gaps that are new to it, a model may warn.
-        warnings.simplefilter("ignore")
+    """Return probabilities or predictions. A model may warn about new missing values."""
+    with warnings.catch_warnings(action="ignore"):
         return np.asarray(model.predict_proba(X) if is_classifier(model) else model.predict(X))
 
 
-def _assert_sane(model: Any, X: Any) -> Array:
+def _valid_output(model: Any, X: Any) -> Array:
+    """Return the output if it has one finite prediction per row; probabilities sum to 1."""
     out = _output(model, X)
     assert len(out) == len(X), f"{len(X)} rows in, {len(out)} predictions out"
     assert np.isfinite(out).all(), "NaN or inf among the predictions"

@@ -1,22 +1,22 @@
 """The contract of a layer.
 
-A layer is described by two functions on NumPy arrays, each a few lines around the framework at
-hand:
+A layer is described by two functions on NumPy arrays, each a few lines of framework code:
 
     forward(x, kernel, bias, compensation_weight, dtype) -> output
     gradient(x, kernel, bias, compensation_weight, dtype) -> gradients of the output's sum
                                                              with respect to those arrays
 
-`x` is (..., p) with NaN where missing, `kernel` (p, s), `bias` (s,), and `compensation_weight` is
-None, (s,) or (p, s) for the compensations "none", "shared" and "feature". The arrays are float64;
-`dtype` names the precision in which the layer is to compute: "float32", "float64" or "bfloat16".
+`x` is (..., p) with NaN where a value is missing, `kernel` is (p, s), `bias` is (s,), and
+`compensation_weight` is None, (s,) or (p, s) for the compensations "none", "shared" and "feature".
+The arrays are float64; `dtype` is the precision in which the layer has to compute: "float32",
+"float64" or "bfloat16".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,31 +26,25 @@ from promissing import _formula
 __all__ = ["DTYPES", "LAYER_CHECKS", "LayerUnderTest", "check_layer", "tolerance"]
 
 Array = NDArray[Any]
+Weights = tuple[Array, Array, Array | None]
+Forward = Callable[[Array, Array, Array, Array | None, str], Array]
+Gradient = Callable[[Array, Array, Array, Array | None, str], Iterable[Array | None]]
+
 DTYPES = ("float32", "float64", "bfloat16")
-
-
-class _Forward(Protocol):
-    def __call__(
-        self, x: Array, kernel: Array, bias: Array, compensation_weight: Array | None, dtype: str, /
-    ) -> Array: ...
-
-
-class _Gradient(Protocol):
-    def __call__(
-        self, x: Array, kernel: Array, bias: Array, compensation_weight: Array | None, dtype: str, /
-    ) -> Iterable[Array | None]: ...
 
 
 @dataclass(frozen=True)
 class LayerUnderTest:
-    """A layer as the checks see it.
+    """A layer in the form that the checks take.
 
     Parameters
     ----------
-    forward, gradient : callable
-        As in `check_layer`.
+    forward : callable
+        `forward(x, kernel, bias, compensation_weight, dtype)`, as in `check_layer`.
+    gradient : callable, optional
+        `gradient(x, kernel, bias, compensation_weight, dtype)`, as in `check_layer`.
     compensation : {"none", "shared", "feature"}, default="none"
-        What the layer adds for what is missing.
+        What the layer adds for missing values.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
         The precision in which the layer computes.
 
@@ -63,34 +57,73 @@ class LayerUnderTest:
     ((5, 3), (3,), None)
     """
 
-    forward: _Forward
-    gradient: _Gradient | None = None
+    forward: Forward
+    gradient: Gradient | None = None
     compensation: str = "none"
     dtype: str = "float32"
 
-    def draw(self, p: int = 5, s: int = 3, seed: int = 0) -> tuple[Array, Array, Array | None]:
-        """Random kernel, bias and compensation_weight, none of them near zero."""
+    def draw(self, p: int = 5, s: int = 3, seed: int = 0) -> Weights:
+        """Draw random weights, none of them near zero.
+
+        Parameters
+        ----------
+        p : int, default=5
+            The number of columns.
+        s : int, default=3
+            The number of neurons.
+        seed : int, default=0
+            Random seed.
+
+        Returns
+        -------
+        tuple of ndarray
+            Kernel (p, s), bias (s,) and compensation weight: None, (s,) or (p, s).
+
+        Examples
+        --------
+        >>> from promissing.checks import LayerUnderTest
+        >>> layer = LayerUnderTest(lambda x, *weights: x, compensation="feature")
+        >>> [weight.shape for weight in layer.draw(p=2, s=1)]
+        [(2, 1), (1,), (2, 1)]
+        """
         rng = np.random.default_rng(seed)
         shape = _formula.get_compensation(self.compensation).weight_shape(p, s)
         kernel = _away_from_zero(rng, (p, s))
         bias = _away_from_zero(rng, (s,))
         return kernel, bias, None if shape is None else _away_from_zero(rng, shape)
 
-    def __call__(self, x: Array, weights: tuple[Array, Array, Array | None]) -> Array:
-        """The output as float64, once its shape is seen to be right."""
+    def __call__(self, x: Array, weights: Weights) -> Array:
+        """Return the output as float64, after a check of its shape."""
         out = np.asarray(self.forward(x, *weights, self.dtype), np.float64)
         expected = (*x.shape[:-1], weights[0].shape[1])
         assert out.shape == expected, f"expected an output of shape {expected}, got {out.shape}"
         return out
 
     def assert_close(self, actual: Array, expected: Array, why: str) -> None:
-        """Compare within the tolerance of the precision."""
+        """Raise an AssertionError if two arrays differ by more than the tolerance of `dtype`.
+
+        Parameters
+        ----------
+        actual : ndarray
+            The output of the layer.
+        expected : ndarray
+            The values to compare it with.
+        why : str
+            The beginning of the error message.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.checks import LayerUnderTest
+        >>> layer = LayerUnderTest(lambda x, *weights: x)
+        >>> layer.assert_close(np.ones(2), np.ones(2) + 1e-7, "the outputs differ")
+        """
         tol = tolerance(self.dtype)
         np.testing.assert_allclose(actual, expected, rtol=tol, atol=tol, err_msg=why)
 
 
 def tolerance(dtype: str) -> float:
-    """Return how far two ways to compute the same sum of a few terms may lie apart.
+    """Return by how much two ways to compute the same sum of a few terms may differ.
 
     Parameters
     ----------
@@ -100,6 +133,7 @@ def tolerance(dtype: str) -> float:
     Returns
     -------
     float
+        The tolerance, relative and absolute.
 
     Examples
     --------
@@ -111,8 +145,8 @@ def tolerance(dtype: str) -> float:
 
 
 def check_layer(
-    forward: _Forward,
-    gradient: _Gradient | None = None,
+    forward: Forward,
+    gradient: Gradient | None = None,
     *,
     compensation: str = "none",
     dtypes: str | Iterable[str] = DTYPES,
@@ -121,23 +155,26 @@ def check_layer(
 
     Parameters
     ----------
-    forward, gradient : callable
-        `forward(x, kernel, bias, compensation_weight, dtype) -> output` and the gradients of the
-        output's sum with respect to the same arrays, all in NumPy. Without `gradient`, gradients
-        are not checked.
+    forward : callable
+        `forward(x, kernel, bias, compensation_weight, dtype)`, which returns the output. `x` is
+        (..., p) with NaN where a value is missing. All arrays are NumPy arrays of float64; `dtype`
+        is the precision in which the layer has to compute.
+    gradient : callable, optional
+        `gradient(x, kernel, bias, compensation_weight, dtype)`, which returns the gradients of the
+        output's sum with respect to the four arrays. By default gradients are not checked.
     compensation : {"none", "shared", "feature"}, default="none"
-        What the layer adds for what is missing.
+        What the layer adds for missing values.
     dtypes : str or iterable of str, default=("float32", "float64", "bfloat16")
-        The precisions to try.
+        The precisions to check.
 
     Raises
     ------
     AssertionError
-        At the first check that fails, with its name and the precision.
+        At the first check that fails, with the name of the check and the precision.
 
     Examples
     --------
-    Filling gaps with zero and keeping the whole bias breaks the contract:
+    A layer that fills gaps with zero and keeps the whole bias breaks the contract:
 
     >>> import numpy as np
     >>> from promissing.checks import check_layer
@@ -160,7 +197,7 @@ def check_layer(
 
 
 def check_complete_row_is_the_plain_layer(layer: LayerUnderTest) -> None:
-    """Propositions 2 and 3: with nothing missing, x W + b."""
+    """Propositions 2 and 3: a complete row gives x W + b."""
     weights = layer.draw()
     x = np.random.default_rng(1).normal(size=(4, 5))
     plain = x @ weights[0] + weights[1]
@@ -168,11 +205,9 @@ def check_complete_row_is_the_plain_layer(layer: LayerUnderTest) -> None:
 
 
 def check_all_missing_row_gives_the_compensation(layer: LayerUnderTest) -> None:
-    """Proposition 1: with nothing known, zero, c, or the sum of the features' v."""
-    _, bias, weight = weights = layer.draw()
-    expected = np.zeros_like(bias) if weight is None else weight
-    if _formula.COMPENSATIONS[layer.compensation].per_feature:
-        expected = expected.sum(axis=0)
+    """Proposition 1: an empty row gives zero, c, or the sum of the v of all features."""
+    *_, weight = weights = layer.draw()
+    expected = np.zeros(3) if weight is None else weight.reshape(-1, 3).sum(axis=0)
     # One row has a value: a layer may warn about a batch without any.
     x = np.full((3, 5), np.nan)
     x[1, 2] = 1.0
@@ -181,7 +216,7 @@ def check_all_missing_row_gives_the_compensation(layer: LayerUnderTest) -> None:
 
 
 def check_gap_is_worth_its_neutralizer(layer: LayerUnderTest) -> None:
-    """Eq. 2: a gap acts on each neuron as if the neuron's neutralizer stood in it."""
+    """Eq. 2: a gap gives each neuron the same activation as the neuron's neutralizer."""
     weights = layer.draw()
     x = _with_gaps((6, 5), seed=2)
     rule = _formula.COMPENSATIONS[layer.compensation]
@@ -193,7 +228,7 @@ def check_gap_is_worth_its_neutralizer(layer: LayerUnderTest) -> None:
 
 
 def check_order_of_features_does_not_matter(layer: LayerUnderTest) -> None:
-    """Permuting features together with their weights changes nothing."""
+    """A permutation of the features and their weights does not change the output."""
     kernel, bias, weight = weights = layer.draw()
     x = _with_gaps((6, 5), seed=3)
     order = np.random.default_rng(3).permutation(5)
@@ -205,7 +240,7 @@ def check_order_of_features_does_not_matter(layer: LayerUnderTest) -> None:
 
 
 def check_no_nan_comes_out(layer: LayerUnderTest) -> None:
-    """For finite or NaN input, outputs and gradients are finite."""
+    """Outputs and gradients are finite for inputs that are finite or NaN."""
     weights = layer.draw()
     x = np.concatenate([_with_gaps((6, 5), seed=4), np.full((1, 5), np.nan), np.zeros((1, 5))])
     assert np.isfinite(layer(x, weights)).all(), "NaN or inf in the output"
@@ -213,7 +248,7 @@ def check_no_nan_comes_out(layer: LayerUnderTest) -> None:
 
 
 def check_every_weight_learns(layer: LayerUnderTest) -> None:
-    """Rows with gaps have a gradient for every weight they depend on, and none for the gaps."""
+    """On rows with gaps every weight has a gradient, and the gaps have none."""
     if layer.gradient is None:
         return
     weights = layer.draw()
@@ -226,7 +261,7 @@ def check_every_weight_learns(layer: LayerUnderTest) -> None:
 
 
 def check_zero_weights_are_harmless(layer: LayerUnderTest) -> None:
-    """A weight of zero, for which no neutralizer exists, is nothing special."""
+    """Weights of zero, for which no neutralizer exists, give finite outputs and gradients."""
     kernel, bias, weight = layer.draw()
     weights = (np.zeros_like(kernel), bias, weight)
     x = _with_gaps((6, 5), seed=5)
@@ -237,7 +272,7 @@ def check_zero_weights_are_harmless(layer: LayerUnderTest) -> None:
 
 
 def check_infinity_is_never_an_ordinary_number(layer: LayerUnderTest) -> None:
-    """An infinite input shows in the output, or is refused with a ValueError."""
+    """An infinite input gives an output that is not finite, or raises a ValueError."""
     weights = layer.draw()
     for value in (np.inf, -np.inf):
         x = np.array([[1.0, value, np.nan, 2.0, 3.0]])
@@ -249,7 +284,7 @@ def check_infinity_is_never_an_ordinary_number(layer: LayerUnderTest) -> None:
 
 
 def check_leading_axes_are_batches(layer: LayerUnderTest) -> None:
-    """Rank 3 and one row at a time give what rank 2 gives."""
+    """An input of rank 3 and single rows give the same outputs as an input of rank 2."""
     weights = layer.draw()
     x = _with_gaps((6, 5), seed=6)
     flat = layer(x, weights)
@@ -260,7 +295,7 @@ def check_leading_axes_are_batches(layer: LayerUnderTest) -> None:
 
 
 def check_one_feature(layer: LayerUnderTest) -> None:
-    """A single feature is either all there or all missing."""
+    """A layer with a single feature works for rows with and without it."""
     kernel, bias, weight = weights = layer.draw(p=1)
     gap = np.zeros_like(bias) if weight is None else weight.reshape(-1)
     out = layer(np.array([[2.0], [np.nan]]), weights)
@@ -268,12 +303,12 @@ def check_one_feature(layer: LayerUnderTest) -> None:
 
 
 def check_empty_batch(layer: LayerUnderTest) -> None:
-    """No rows in, no rows out."""
+    """A batch without rows gives an output without rows."""
     layer(np.empty((0, 5)), layer.draw())
 
 
 def check_input_is_left_alone(layer: LayerUnderTest) -> None:
-    """The caller's array still has its gaps afterwards."""
+    """The layer does not change the caller's array."""
     x = _with_gaps((6, 5), seed=7)
     before = x.copy()
     layer(x, layer.draw())
@@ -296,23 +331,22 @@ LAYER_CHECKS: tuple[Callable[[LayerUnderTest], None], ...] = (
 )
 
 
-def _assert_finite_gradients(
-    layer: LayerUnderTest, x: Array, weights: tuple[Array, Array, Array | None]
-) -> None:
+def _assert_finite_gradients(layer: LayerUnderTest, x: Array, weights: Weights) -> None:
+    """Raise an AssertionError if a gradient has NaN or inf."""
     if layer.gradient is None:
         return
     names = ("x", "kernel", "bias", "compensation_weight")
     for name, value in zip(names, layer.gradient(x, *weights, layer.dtype), strict=True):
-        if value is not None:
-            assert np.isfinite(np.asarray(value, float)).all(), (
-                f"the gradient of {name} is not finite"
-            )
+        finite = value is None or np.isfinite(np.asarray(value, float)).all()
+        assert finite, f"the gradient of {name} is not finite"
 
 
 def _away_from_zero(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Draw numbers between 0.5 and 1.5 with random signs."""
     return np.asarray(rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape))
 
 
 def _with_gaps(shape: tuple[int, int], seed: int) -> Array:
+    """Draw a normal matrix of which 40 % is missing."""
     rng = np.random.default_rng(seed)
     return np.where(rng.random(shape) < 0.4, np.nan, rng.normal(size=shape))
