@@ -9,9 +9,8 @@ from click.testing import CliRunner
 from scipy import stats
 
 from promissing.cli import main
-from promissing.compare import strategies
-from promissing.compare.comparison import _recommend, compare
-from promissing.compare.paired import corrected_t_test, holm
+from promissing.compare import compare, strategies
+from promissing.compare.comparison import _recommend, corrected_t_test, holm
 from promissing.estimators.mlp import PLAIN
 
 SMALL = {**PLAIN, "hidden_layer_sizes": (8,), "max_iter": 3}
@@ -31,7 +30,9 @@ def table(n=120, seed=0, gaps=0.2):
 def found():
     X, score = table()
     y = np.where(score > 0.5, "yes", "no")
-    return compare(X, y, task="classification", names=FEW, folds=3, repetitions=2, settings=SMALL)
+    return compare(
+        X, y, task="classification", strategies=FEW, folds=3, repetitions=2, settings=SMALL
+    )
 
 
 def test_the_table_has_a_line_for_every_strategy_the_best_first(found):
@@ -51,8 +52,12 @@ def test_mean_spread_and_p_are_those_of_the_scores(found):
     wide = found.scores.pivot_table("score", ["repetition", "fold"], "strategy")
     assert wide.shape == (6, 3)
     by_name = found.table.set_index("strategy")
-    pd.testing.assert_series_equal(by_name["mean"].sort_index(), wide.mean(), check_names=False)
-    pd.testing.assert_series_equal(by_name["spread"].sort_index(), wide.std(), check_names=False)
+    pd.testing.assert_series_equal(
+        by_name["mean"].sort_index(), wide.mean(), check_strategies=False
+    )
+    pd.testing.assert_series_equal(
+        by_name["spread"].sort_index(), wide.std(), check_strategies=False
+    )
     best, *others = by_name.index
     p = [corrected_t_test(wide[name] - wide[best], 40 / 80) for name in others]
     np.testing.assert_allclose(by_name["p"][1:], holm(p))
@@ -68,7 +73,7 @@ def test_it_can_be_written_as_json(found):
 
 def test_the_same_seed_gives_the_same_scores():
     X, y = table(60)
-    settings = {"task": "regression", "names": ["mean", "promissing"], "folds": 2}
+    settings = {"task": "regression", "strategies": ["mean", "promissing"], "folds": 2}
     runs = [compare(X, y, settings=SMALL, random_state=seed, **settings) for seed in (1, 1, 2)]
     scores = [run.scores["score"].tolist() for run in runs]
     assert scores[0] == scores[1] != scores[2]
@@ -77,15 +82,15 @@ def test_the_same_seed_gives_the_same_scores():
 
 def test_a_strategy_that_cannot_run_is_listed_and_the_others_go_on():
     X, y = table(60)
-    found = compare(X, y, task="regression", names=["full", "mean"], folds=2, settings=SMALL)
+    found = compare(X, y, task="regression", strategies=["full", "mean"], folds=2, settings=SMALL)
     assert found.table["strategy"].tolist() == ["mean"]
-    assert "reference on data without gaps" in found.skipped["full"]
+    assert "reference on data without missing values" in found.skipped["full"]
 
 
 def test_where_none_can_run_there_is_nothing_to_tell():
     X, y = table(60)
     with pytest.raises(RuntimeError, match="No strategy could be compared. full: The strategy"):
-        compare(X, y, task="regression", names=["full"], folds=2)
+        compare(X, y, task="regression", strategies=["full"], folds=2)
 
 
 def test_by_default_all_installed_strategies_but_the_reference(monkeypatch):
@@ -93,7 +98,7 @@ def test_by_default_all_installed_strategies_but_the_reference(monkeypatch):
     monkeypatch.setattr(strategies, "available", lambda: ("full", "mean"))
     found = compare(X, y, task="regression", folds=2, settings=SMALL)
     assert found.table["strategy"].tolist() == ["mean"]
-    assert "without gaps" in found.skipped["full"]
+    assert "without missing values" in found.skipped["full"]
     assert "xgboost is not installed" in found.skipped["xgboost"]
 
 
@@ -101,7 +106,7 @@ def test_a_strategy_that_is_not_installed_is_skipped_and_the_rest_goes_on(monkey
     X, y = table(60)
     monkeypatch.setattr(strategies, "find_spec", lambda name: None if name == "catboost" else 1)
     names = ["catboost", "mean"]
-    found = compare(X, y, task="regression", names=names, folds=2, settings=SMALL)
+    found = compare(X, y, task="regression", strategies=names, folds=2, settings=SMALL)
     assert found.table["strategy"].tolist() == ["mean"]
     assert found.skipped == {
         "catboost": "catboost is not installed: pip install 'promissing[trees]'"
@@ -131,7 +136,12 @@ def test_extra_gaps_are_in_training_and_test_rows_and_the_same_for_all(mechanism
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(strategies, "make", lambda name, *_, **__: Watching(name))
         found = compare(
-            X, y, task="regression", names=["mean", "hgb"], folds=2, extra=0.4, mechanism=mechanism
+            X,
+            y,
+            task="regression",
+            strategies=["mean", "hgb"],
+            folds=2,
+            extra_missing=(mechanism, 0.4),
         )
     for one, other in zip(*seen.values(), strict=True):
         pd.testing.assert_frame_equal(one, other)
@@ -146,7 +156,7 @@ def test_several_classes_one_of_them_rare():
     y = np.digitize(score, [-0.5, 1]).astype(object)
     y[:2] = "rare"
     y = y.astype(str)
-    found = compare(X, y, task="classification", names=["mean"], folds=3, settings=SMALL)
+    found = compare(X, y, task="classification", strategies=["mean"], folds=3, settings=SMALL)
     assert not found.skipped
     assert found.table["mean"].between(0, 1).all()
 
@@ -157,7 +167,7 @@ def test_modalities_make_a_network_of_fusion_and_the_deletions_are_left_out():
         X,
         score > 0.5,
         task="classification",
-        names=["complete-case", "mpromissing"],
+        strategies=["complete-case", "mpromissing"],
         modalities={"person": ["age", "ward"], "drug": ["dose", "marker"]},
         folds=2,
         settings={"max_iter": 2},
@@ -170,13 +180,13 @@ def test_modalities_make_a_network_of_fusion_and_the_deletions_are_left_out():
     ("change", "message"),
     [
         ({"task": "clustering"}, "`task` must be one of"),
-        ({"names": ["kn"]}, "There is no strategy 'kn'. Did you mean knn"),
-        ({"names": []}, "`names` is empty"),
+        ({"strategies": ["kn"]}, "There is no strategy 'kn'. Did you mean 'knn'"),
+        ({"strategies": []}, "`strategies` is empty"),
         ({"folds": 1}, "`folds` must be at least 2"),
         ({"folds": 30}, "40 rows are too few for 30 folds"),
         ({"repetitions": 0}, "`repetitions` must be at least 1"),
-        ({"extra": 1.5}, "`ratio` must be"),
-        ({"extra": 0.1, "mechanism": "mnra"}, "Did you mean 'mnar'"),
+        ({"extra_missing": 1.5}, "`extra_missing` must be a share"),
+        ({"extra_missing": ("mnra", 0.1)}, "Did you mean 'mnar'"),
         ({"y": np.zeros(40)}, "one class only"),
         ({"y": np.arange(40) < 3}, "The class True has 3 rows, fewer than the 5 folds"),
         ({"y": np.where(np.arange(40) < 3, np.nan, 1.0)}, "`y` lacks 3 values"),
@@ -185,7 +195,7 @@ def test_modalities_make_a_network_of_fusion_and_the_deletions_are_left_out():
 )
 def test_what_cannot_be_compared_is_said_so(change, message):
     X, score = table(40)
-    given = {"y": score > 0.5, "task": "classification", "names": ["mean"]} | change
+    given = {"y": score > 0.5, "task": "classification", "strategies": ["mean"]} | change
     with pytest.raises(ValueError, match=message):
         compare(X, **given)
 
@@ -230,17 +240,16 @@ def judged(*lines):
         (
             [("knn", 0.85, np.nan), ("mpromissing", 0.84, 0.8), ("zero", 0.8, 0.2)],
             "KNN has the highest mean AUC, 0.850, but no difference from the others is "
-            "significant: we would take mPROMISSING (0.840), for no better reason than that it "
-            "fills nothing in.",
+            "significant: we prefer mPROMISSING (0.840), only because it imputes nothing.",
         ),
         (
             [("hgb", 0.85, np.nan), ("knn", 0.84, 0.8), ("mean", 0.8, 0.04), ("zero", 0.7, 0.01)],
             "HGB has the highest mean AUC, 0.850, significantly more than mean and zero, but not "
-            "significantly more than KNN: take it, or whichever suits you.",
+            "significantly more than KNN: use it, or any of these.",
         ),
         (
             [("mean", 0.85, np.nan), ("hgb", 0.8, 0.01)],
-            "mean has the highest mean AUC, 0.850, significantly more than HGB: take it.",
+            "mean has the highest mean AUC, 0.850, significantly more than HGB: use it.",
         ),
         (
             [("mean", 0.85, np.nan)],
@@ -249,7 +258,7 @@ def judged(*lines):
         (
             [("mean", 0.85, np.nan), ("zero", 0.8, 0.1)],
             "mean has the highest mean AUC, 0.850, but no difference from the others is "
-            "significant: take whichever suits you.",
+            "significant: use any of these.",
         ),
         (
             [("mean", 0.48, np.nan), ("zero", 0.45, 0.1)],
