@@ -7,6 +7,12 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from scipy import stats
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from promissing.cli import main
 from promissing.compare import compare, strategies
@@ -200,6 +206,60 @@ def test_what_cannot_be_compared_is_said_so(change, message):
         compare(X, **given)
 
 
+# Strategies of users.
+
+
+def rows_and_target():
+    X, y = table(60)
+    return X.drop(columns="ward"), y
+
+
+def test_extra_estimators_are_compared_by_name_with_the_strategies():
+    X, y = rows_and_target()
+    extra = {"ridge": make_pipeline(SimpleImputer(), Ridge()), "prior": DummyRegressor()}
+    before = clone(extra["ridge"])
+    found = compare(X, y, task="regression", strategies=[], extra=extra, folds=2)
+    assert found.table["strategy"].tolist() == found.table["title"].tolist() == ["ridge", "prior"]
+    assert not hasattr(extra["ridge"][-1], "coef_")  # Clones were fitted.
+    assert repr(before) == repr(extra["ridge"])
+    assert "2 strategies: ridge has the highest mean R2" in repr(found)
+    assert found.to_frame().loc["ridge", "mean"] == found.table["mean"][0]
+
+
+@pytest.mark.parametrize(
+    ("extra", "error", "message"),
+    [
+        ({"mean": DummyRegressor()}, ValueError, "already a strategy 'mean'. Choose another name"),
+        ({"mine": "ridge"}, TypeError, "'mine' must be an estimator or pipeline"),
+        ({"mine": Ridge()}, ValueError, "'mine' cannot take missing values: Ridge"),
+        ([Ridge()], TypeError, "`extra` must map names to estimators"),
+    ],
+)
+def test_what_extra_refuses(extra, error, message):
+    X, y = rows_and_target()
+    with pytest.raises(error, match=message):
+        compare(X, y, task="regression", extra=extra)
+
+
+def test_an_estimator_that_fails_on_missing_values_is_listed_with_the_reason():
+    X, y = rows_and_target()
+    extra = {"scaled": make_pipeline(StandardScaler(), Ridge()), "prior": DummyRegressor()}
+    found = compare(X, y, task="regression", strategies=[], extra=extra, folds=2)
+    assert found.table["strategy"].tolist() == ["prior"]
+    assert found.skipped["scaled"].startswith("its estimator cannot take missing values")
+
+
+def test_old_arguments_work_with_a_warning():
+    X, y = rows_and_target()
+    with pytest.warns(FutureWarning) as caught:
+        found = compare(X, y, task="regression", names=["hgb"], folds=2, extra=0.2, mechanism="mar")
+    texts = [str(one.message) for one in caught]
+    assert any("`names` is now `strategies`" in text for text in texts)
+    assert any('`extra_missing=("mcar", 0.3)`' in text for text in texts)
+    assert {one.filename for one in caught} == {__file__}
+    assert (found.about["extra"], found.about["mechanism"]) == (0.2, "mar")
+
+
 # The test itself.
 
 
@@ -320,6 +380,18 @@ def test_the_command_speaks_json(file, tmp_path):
     document = json.loads(result.stdout)
     assert document["mechanism"] == "mnar"
     assert document == json.loads((tmp_path / "found.json").read_text())
+
+
+def test_a_registered_strategy_is_compared_by_name_and_by_the_command(file):
+    strategies.register("prior", lambda task, random_state: DummyClassifier())
+    try:
+        X, score = table(60)
+        found = compare(X, score > 0, task="classification", strategies=["prior"], folds=2)
+        result = run(file, "--target", "relapse", "--strategies", "prior", "--folds", 2, "--json")
+    finally:
+        strategies.unregister("prior")
+    assert found.table["strategy"].tolist() == ["prior"]
+    assert [line["strategy"] for line in json.loads(result.stdout)["table"]] == ["prior"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import is_classifier, is_regressor
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from promissing.compare import strategies
 from promissing.compare.wrappers import LabelCodes
@@ -243,3 +250,103 @@ def test_fine_bins_depend_on_what_is_asked_and_not_on_what_filling_makes(name):
     assert network(strategies.make(name, "classification")).fine_bins == 0
     asked = strategies.make(name, "classification", settings={"fine_bins": "auto"})
     assert network(asked).fine_bins == "auto"
+
+
+# ------------------------------------------------------------------------------ strategies of users
+
+
+def trees(task, random_state):
+    return HistGradientBoostingRegressor(max_iter=3, random_state=random_state)
+
+
+@pytest.fixture
+def registered():
+    yield strategies.register("few-trees", trees, title="few trees", family="trees")
+    if "few-trees" in strategies.STRATEGIES:
+        strategies.unregister("few-trees")
+
+
+def test_a_registered_strategy_is_made_by_name_with_the_seed(registered):
+    assert registered.family == "trees"
+    assert strategies.available()[-1] == "few-trees"
+    assert strategies.known("few-trees") == ("few-trees",)
+    assert strategies.make("few-trees", "regression", random_state=7).random_state == 7
+    X = np.array([[1.0, np.nan]])
+    assert strategies.prepare("few-trees", X, []).train is X
+    with pytest.raises(ValueError, match="'few-trees' has no imputer"):
+        strategies.imputer("few-trees")
+
+
+def test_a_name_is_registered_once_and_can_be_removed(registered):
+    with pytest.raises(ValueError, match=r"already a strategy 'few-trees'.*unregister"):
+        strategies.register("few-trees", trees)
+    with pytest.raises(ValueError, match="already a strategy 'mean'"):
+        strategies.register("mean", trees)
+    strategies.unregister("few-trees")
+    with pytest.raises(ValueError, match="no strategy 'few-trees'"):
+        strategies.make("few-trees", "regression")
+    with pytest.raises(ValueError, match="'mean' is part of the package"):
+        strategies.unregister("mean")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"name": ""}, ValueError, "`name` must be a non-empty text"),
+        ({"factory": HistGradientBoostingRegressor()}, TypeError, "`factory` must be a function"),
+        ({"family": "magic"}, ValueError, "`family` must be one of"),
+    ],
+)
+def test_what_cannot_be_registered(arguments, error, message):
+    with pytest.raises(error, match=message):
+        strategies.register(**{"name": "mine", "factory": trees, **arguments})
+    assert "mine" not in strategies.STRATEGIES
+
+
+@pytest.mark.parametrize(
+    ("made", "error", "message"),
+    [
+        (None, TypeError, "'mine' must be an estimator or pipeline with `fit` and `predict`"),
+        (Ridge, TypeError, "must be an estimator or pipeline"),
+        (StandardScaler(), TypeError, "must be an estimator or pipeline"),
+        (Ridge(), ValueError, "'mine' cannot take missing values: Ridge does not accept NaN"),
+        (make_pipeline("passthrough", PCA(), Ridge()), ValueError, "PCA does not accept NaN"),
+    ],
+)
+def test_an_estimator_that_cannot_take_missing_values_is_refused(made, error, message):
+    strategies.register("mine", lambda task, random_state: made)
+    try:
+        with pytest.raises(error, match=message):
+            strategies.make("mine", "regression")
+    finally:
+        strategies.unregister("mine")
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        make_pipeline(SimpleImputer(), Ridge()),
+        GridSearchCV(make_pipeline(SimpleImputer(), Ridge()), {"ridge__alpha": [1.0]}),
+        make_pipeline(make_column_transformer((SimpleImputer(), [0])), Ridge()),
+        make_pipeline(FunctionTransformer(np.nan_to_num), Ridge()),
+    ],
+)
+def test_compositions_that_take_missing_values_are_accepted(estimator):
+    assert strategies.validate_estimator("mine", estimator) is estimator
+
+
+def test_a_registered_package_that_is_not_installed_is_named():
+    strategies.register("mine", trees, package="not_there")
+    try:
+        with pytest.raises(ImportError, match="needs not_there: pip install not_there"):
+            strategies.check("mine")
+    finally:
+        strategies.unregister("mine")
+
+
+def test_old_names_work_with_a_warning():
+    with pytest.warns(FutureWarning, match="`network` is now `settings`"):
+        model = strategies.make("promissing", "classification", network=SMALL)
+    assert model.max_iter == SMALL["max_iter"]
+    with pytest.warns(FutureWarning, match=r"is now `Strategy.description`"):
+        assert strategies.STRATEGIES["zero"].what == "Impute 0."
