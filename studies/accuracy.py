@@ -125,7 +125,7 @@ def build(method: str, task: str, seed: int) -> Any:
         return make_pipeline(TableEncoder(), fill, model)
     # Our default, which here will meet no gaps.
     network = {"augment": False, "fine_bins": "auto"} if name == "mean+indicator" else None
-    return strategies.make(name, task, network=network, random_state=seed)
+    return strategies.make(name, task, settings=network, random_state=seed)
 
 
 def _value(text: str) -> Any:

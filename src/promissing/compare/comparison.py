@@ -532,7 +532,7 @@ def corrected_t_test(differences: ArrayLike, test_share: float) -> float:
     --------
     >>> from promissing.compare.comparison import corrected_t_test
     >>> round(corrected_t_test([0.01, 0.02, 0.03, 0.02, 0.02], 0.25), 4)
-    0.0405
+    0.0135
     """
     d = np.round(np.asarray(differences, dtype=np.float64), _DIGITS)
     if d.ndim != 1 or len(d) < 2:
