@@ -510,7 +510,7 @@ def test_neighbours_with_gaps_everywhere_are_scikit_learns_up_to_a_cap():
     np.testing.assert_allclose(ours, KNNImputer().fit_transform(X))
     capped = NeighborsImputer(max_rows=20, random_state=0).fit(X)
     assert not np.isnan(capped.transform(X)).any()
-    assert len(capped._general._fit_X) == 20
+    assert len(capped._donors.known) == 20
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.impute import KNNImputer
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -26,7 +25,8 @@ Array = NDArray[Any]
 FEW = 20  # Columns with fewer distinct values are rounded.
 SPACE = 1e-6  # Added to the range of a column, which may be 0.
 NOISE = 0.005  # The mean of the noise U(0, 0.01) that training draws for missing values.
-BLOCK = 2048  # Rows imputed at a time: they fit the cache.
+BLOCK = 2048  # Rows that GAIN imputes at a time: they fit the cache.
+DISTANCES = 2**23  # Distances between rows held at a time.
 
 
 class GAINImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -314,20 +314,87 @@ def _decimals(values: Array) -> int | None:
     return None
 
 
-class NeighborsImputer(TransformerMixin, BaseEstimator):
-    """Impute with the mean of the nearest training rows, as `KNNImputer` does.
+class _Donors:
+    """Training rows that missing values are imputed from, and their distances to other rows."""
 
-    If exactly one column of the training table has missing values, the neighbours are found with a
-    tree over the other columns. For 10 columns this takes 0.2 s instead of 1 s with 5,000 rows, and
-    1.8 s instead of 43 s with 20,000 rows. In all other cases this is scikit-learn's `KNNImputer`.
+    def __init__(self, rows: Array) -> None:
+        self.known = ~np.isnan(rows)
+        self.values = np.where(self.known, rows, 0.0)
+        count = self.known.sum(axis=0)
+        self.means = self.values.sum(axis=0) / np.maximum(count, 1)
+        self.shares = np.maximum(count, 1) / len(rows)
+
+    def distances(self, X: Array, known: Array) -> Array:
+        """Compute mean squared differences over shared values; infinite if there are none."""
+        here, there = known.astype(np.float64), self.known.astype(np.float64)
+        values = np.where(known, X, 0.0)
+        left = np.hstack([values**2, here, -2 * values])
+        right = np.hstack([there, self.values**2, self.values])
+        found: Array = left @ right.T
+        np.maximum(found, 0.0, out=found)
+        both = here @ there.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found /= both
+        found[both == 0] = np.inf
+        return found
+
+    def impute(self, X: Array, k: int) -> Array:
+        """Return X with every missing value replaced by the mean of its k nearest donors."""
+        known = ~np.isnan(X)
+        distances = self.distances(X, known)
+        incomplete = np.flatnonzero(~known.all(axis=0))
+        # Most rows find k donors among this many neighbours.
+        sizes = np.minimum(len(self.known), (2 * k / self.shares[incomplete]).astype(int) + k)
+        n_near = sizes.max()
+        near = np.argpartition(distances, n_near - 1, axis=1)[:, :n_near]
+        order = np.argsort(np.take_along_axis(distances, near, axis=1), axis=1)
+        near = np.take_along_axis(near, order, axis=1)
+        finite = np.isfinite(np.take_along_axis(distances, near, axis=1))
+        filled = np.where(known, X, 0.0)
+        for j, size in zip(incomplete, sizes, strict=True):
+            rows = np.flatnonzero(~known[:, j])
+            neighbours = near[rows, :size]
+            used = self.known[:, j][neighbours] & finite[rows, :size]
+            used &= used.cumsum(axis=1) <= k
+            filled[rows, j] = self._mean(neighbours, used, j)
+            donors = np.flatnonzero(self.known[:, j])
+            few = (used.sum(axis=1) < min(k, len(donors))) & finite[rows, 0]
+            if size < len(self.known) and few.any():
+                filled[rows[few], j] = self._from_all(distances[rows[few]], donors, j, k)
+        return filled
+
+    def _from_all(self, distances: Array, donors: Array, j: Any, k: int) -> Array:
+        """Impute one column from all rows with a value, at any distance."""
+        distances = distances[:, donors]
+        if k < len(donors):
+            near = np.argpartition(distances, k - 1, axis=1)[:, :k]
+            distances = np.take_along_axis(distances, near, axis=1)
+            donors = donors[near]
+        return self._mean(donors, np.isfinite(distances), j)
+
+    def _mean(self, rows: Array, used: Array, j: Any) -> Array:
+        """Return the mean of column j over the used donors, or of all rows if none is used."""
+        count = used.sum(axis=1)
+        total = np.where(used, self.values[rows, j], 0.0).sum(axis=1)
+        return np.where(count > 0, total / np.maximum(count, 1), self.means[j])
+
+
+class NeighborsImputer(TransformerMixin, BaseEstimator):
+    """Impute with the mean of the nearest training rows that have a value.
+
+    The result is that of scikit-learn's `KNNImputer`, except for ties. If one column has missing
+    values, the neighbours are found with a tree over the other columns. Otherwise the neighbours of
+    a row are sorted once, while scikit-learn sorts for every missing value. CPU time with 3,000
+    rows: 0.05 s instead of 0.39 s for missing values in one of 10 columns, 0.43 s instead of 0.82 s
+    in all 10 columns, and 0.26 s instead of 1.68 s in all of 30 columns.
 
     Parameters
     ----------
     n_neighbors : int, default=5
         Number of rows to average.
     max_rows : int, optional
-        Largest number of training rows that `KNNImputer` uses. They are drawn at random. The tree
-        uses all rows.
+        Largest number of training rows if several columns have missing values. They are drawn at
+        random.
     random_state : int, RandomState or None, default=None
         Seed for drawing these rows.
     """
@@ -355,7 +422,7 @@ class NeighborsImputer(TransformerMixin, BaseEstimator):
         if self.max_rows is not None and len(X) > self.max_rows:
             rng = np.random.default_rng(self.random_state)
             X = X[np.sort(rng.choice(len(X), self.max_rows, replace=False))]
-        self._general = KNNImputer(n_neighbors=self.n_neighbors, keep_empty_features=True).fit(X)
+        self._donors = _Donors(X)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -364,12 +431,19 @@ class NeighborsImputer(TransformerMixin, BaseEstimator):
         X = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False, copy=True
         )
-        if self._tree is None or np.isnan(X[:, self._complete]).any():
-            return self._general.transform(X)  # type: ignore[no-any-return]
-        rows = np.isnan(X[:, self._column])
-        if rows.any():
-            near = self._tree.kneighbors(X[rows][:, self._complete], return_distance=False)
-            X[rows, self._column] = self._values[near].mean(axis=1)
+        missing = np.isnan(X)
+        incomplete = np.flatnonzero(missing.any(axis=1))
+        if self._tree is not None and not missing[:, self._complete].any():
+            if len(incomplete):
+                near = self._tree.kneighbors(
+                    X[incomplete][:, self._complete], return_distance=False
+                )
+                X[incomplete, self._column] = self._values[near].mean(axis=1)
+            return X  # type: ignore[no-any-return]
+        step = max(1, DISTANCES // len(self._donors.known))
+        for start in range(0, len(incomplete), step):
+            rows = incomplete[start : start + step]
+            X[rows] = self._donors.impute(X[rows], self.n_neighbors)
         return X  # type: ignore[no-any-return]
 
     def __sklearn_tags__(self) -> Any:
