@@ -59,12 +59,8 @@ def test_mean_spread_and_p_are_those_of_the_scores(found):
     wide = found.scores.pivot_table("score", ["repetition", "fold"], "strategy")
     assert wide.shape == (6, 3)
     by_name = found.table.set_index("strategy")
-    pd.testing.assert_series_equal(
-        by_name["mean"].sort_index(), wide.mean(), check_strategies=False
-    )
-    pd.testing.assert_series_equal(
-        by_name["spread"].sort_index(), wide.std(), check_strategies=False
-    )
+    pd.testing.assert_series_equal(by_name["mean"].sort_index(), wide.mean(), check_names=False)
+    pd.testing.assert_series_equal(by_name["spread"].sort_index(), wide.std(), check_names=False)
     best, *others = by_name.index
     p = [corrected_t_test(wide[name] - wide[best], 40 / 80) for name in others]
     np.testing.assert_allclose(by_name["p"][1:], holm(p))

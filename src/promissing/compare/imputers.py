@@ -376,7 +376,7 @@ class _Donors:
         """Return the mean of column j over the used donors, or of all rows if none is used."""
         count = used.sum(axis=1)
         total = np.where(used, self.values[rows, j], 0.0).sum(axis=1)
-        return np.where(count > 0, total / np.maximum(count, 1), self.means[j])
+        return np.asarray(np.where(count > 0, total / np.maximum(count, 1), self.means[j]))
 
 
 class NeighborsImputer(TransformerMixin, BaseEstimator):
