@@ -186,7 +186,7 @@ def build(method: str, task: str, seed: int) -> Any:
         return make_pipeline(TableEncoder(), fill, model)
     # Our default, which has no missing values to learn from here.
     network = {"augment": False, "fine_bins": "auto"} if name == "mean+indicator" else None
-    return strategies.make(name, task, network=network, random_state=seed)
+    return strategies.make(name, task, settings=network, random_state=seed)
 
 
 def _value(text: str) -> Any:

@@ -205,7 +205,7 @@ def learn(
     model = strategies.make(
         name,
         "classification",
-        network=network,
+        settings=network,
         modalities=modalities,
         n_neighbors=NEIGHBORS,
         random_state=seed,

@@ -420,7 +420,7 @@ def measure(names: Sequence[str], n: int, p: int, number: int) -> Outcome:
     speeds["net"] = max(_time(lambda: run_jobs(jobs, many)) - once, 0.0) / by_formula
     speeds["compile"] = max(first - once, 0.0) / 2.5
     if "gain" in names:
-        from promissing.compare.gain import GAINImputer
+        from promissing.compare.imputers import GAINImputer
 
         some, more = (GAINImputer(n_steps=steps, random_state=0) for steps in (10, 1010))
         some.fit(gaps)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from promissing._deprecated import MOVED, OldNames
 
 if TYPE_CHECKING:
-    from promissing.compare.gain import GAINImputer as GAINImputer
+    from promissing.compare.imputers import GAINImputer as GAINImputer
     from promissing.encoding.table_encoder import TableEncoder as TableEncoder
     from promissing.estimators.fusion import NanFusionClassifier as NanFusionClassifier
     from promissing.estimators.fusion import NanFusionRegressor as NanFusionRegressor
@@ -27,7 +27,7 @@ sys.meta_path.append(OldNames)
 __version__ = "0.2.0.dev0"
 
 _HOME = {
-    "GAINImputer": "promissing.compare.gain",
+    "GAINImputer": "promissing.compare.imputers",
     "NanFusionClassifier": "promissing.estimators.fusion",
     "NanFusionRegressor": "promissing.estimators.fusion",
     "NanMLPClassifier": "promissing.estimators.mlp",

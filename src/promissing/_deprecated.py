@@ -10,13 +10,13 @@ __all__ = ["MOVED", "OldNames"]
 
 # The modules of release 0.1.0 that moved, and where their names are now.
 MOVED = {
-    "comparison": ("compare",),
+    "comparison": ("compare.comparison",),
     "description": ("io",),
     "displays": ("inspection",),
     "explain": ("inspection",),
     "files": ("io",),
     "fusion": ("estimators.fusion",),
-    "gain": ("compare.gain",),
+    "gain": ("compare.imputers",),
     "knowing": ("metrics",),
     "mlp": ("estimators.mlp",),
     "persist": ("estimators.persistence",),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from functools import wraps
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar, cast
 
-__all__ = ["did_you_mean", "expect", "few", "is_whole", "listed", "warn"]
+__all__ = ["did_you_mean", "expect", "few", "is_whole", "listed", "renamed_arguments", "warn"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -49,4 +52,25 @@ def did_you_mean(name: Any, names: Iterable[Any], *, show: int = 8) -> str:
     found = get_close_matches(str(name).lower(), lower, n=3, cutoff=0.5)
     if found:
         return f" Did you mean {' or '.join(repr(lower[one]) for one in found)}?"
-    return f" There are {few(known, show)}." if show and known else ""
+    shown = ", ".join(map(repr, known[:show])) + (", ..." if len(known) > show else "")
+    return f" There are {shown}." if show and known else ""
+
+
+def renamed_arguments(**names: str) -> Callable[[Function], Function]:
+    """Let a function accept old names of its arguments, with a FutureWarning: `old="new"`."""
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def with_old_names(*args: Any, **arguments: Any) -> Any:
+            for old in names.keys() & arguments.keys():
+                warn(
+                    f"The argument `{old}` is now `{names[old]}`. The old name will be removed in "
+                    "release 0.3.",
+                    FutureWarning,
+                )
+                arguments[names[old]] = arguments.pop(old)
+            return function(*args, **arguments)
+
+        return cast(Function, with_old_names)
+
+    return decorate

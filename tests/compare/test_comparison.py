@@ -1,5 +1,6 @@
 """Strategies on one table: same folds, a fair test, and an honest sentence."""
 
+import doctest
 import json
 
 import numpy as np
@@ -7,11 +8,16 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from scipy import stats
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from promissing.cli import main
-from promissing.compare import strategies
-from promissing.compare.comparison import _recommend, compare
-from promissing.compare.paired import corrected_t_test, holm
+from promissing.compare import compare, comparison, strategies
+from promissing.compare.comparison import _recommend, corrected_t_test, holm
 from promissing.estimators.mlp import PLAIN
 
 SMALL = {**PLAIN, "hidden_layer_sizes": (8,), "max_iter": 3}
@@ -31,7 +37,9 @@ def table(n=120, seed=0, gaps=0.2):
 def found():
     X, score = table()
     y = np.where(score > 0.5, "yes", "no")
-    return compare(X, y, task="classification", names=FEW, folds=3, repetitions=2, settings=SMALL)
+    return compare(
+        X, y, task="classification", strategies=FEW, folds=3, repetitions=2, settings=SMALL
+    )
 
 
 def test_the_table_has_a_line_for_every_strategy_the_best_first(found):
@@ -68,7 +76,7 @@ def test_it_can_be_written_as_json(found):
 
 def test_the_same_seed_gives_the_same_scores():
     X, y = table(60)
-    settings = {"task": "regression", "names": ["mean", "promissing"], "folds": 2}
+    settings = {"task": "regression", "strategies": ["mean", "promissing"], "folds": 2}
     runs = [compare(X, y, settings=SMALL, random_state=seed, **settings) for seed in (1, 1, 2)]
     scores = [run.scores["score"].tolist() for run in runs]
     assert scores[0] == scores[1] != scores[2]
@@ -77,15 +85,15 @@ def test_the_same_seed_gives_the_same_scores():
 
 def test_a_strategy_that_cannot_run_is_listed_and_the_others_go_on():
     X, y = table(60)
-    found = compare(X, y, task="regression", names=["full", "mean"], folds=2, settings=SMALL)
+    found = compare(X, y, task="regression", strategies=["full", "mean"], folds=2, settings=SMALL)
     assert found.table["strategy"].tolist() == ["mean"]
-    assert "reference on data without gaps" in found.skipped["full"]
+    assert "reference on data without missing values" in found.skipped["full"]
 
 
 def test_where_none_can_run_there_is_nothing_to_tell():
     X, y = table(60)
     with pytest.raises(RuntimeError, match="No strategy could be compared. full: The strategy"):
-        compare(X, y, task="regression", names=["full"], folds=2)
+        compare(X, y, task="regression", strategies=["full"], folds=2)
 
 
 def test_by_default_all_installed_strategies_but_the_reference(monkeypatch):
@@ -93,7 +101,7 @@ def test_by_default_all_installed_strategies_but_the_reference(monkeypatch):
     monkeypatch.setattr(strategies, "available", lambda: ("full", "mean"))
     found = compare(X, y, task="regression", folds=2, settings=SMALL)
     assert found.table["strategy"].tolist() == ["mean"]
-    assert "without gaps" in found.skipped["full"]
+    assert "without missing values" in found.skipped["full"]
     assert "xgboost is not installed" in found.skipped["xgboost"]
 
 
@@ -101,7 +109,7 @@ def test_a_strategy_that_is_not_installed_is_skipped_and_the_rest_goes_on(monkey
     X, y = table(60)
     monkeypatch.setattr(strategies, "find_spec", lambda name: None if name == "catboost" else 1)
     names = ["catboost", "mean"]
-    found = compare(X, y, task="regression", names=names, folds=2, settings=SMALL)
+    found = compare(X, y, task="regression", strategies=names, folds=2, settings=SMALL)
     assert found.table["strategy"].tolist() == ["mean"]
     assert found.skipped == {
         "catboost": "catboost is not installed: pip install 'promissing[trees]'"
@@ -131,7 +139,12 @@ def test_extra_gaps_are_in_training_and_test_rows_and_the_same_for_all(mechanism
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(strategies, "make", lambda name, *_, **__: Watching(name))
         found = compare(
-            X, y, task="regression", names=["mean", "hgb"], folds=2, extra=0.4, mechanism=mechanism
+            X,
+            y,
+            task="regression",
+            strategies=["mean", "hgb"],
+            folds=2,
+            extra_missing=(mechanism, 0.4),
         )
     for one, other in zip(*seen.values(), strict=True):
         pd.testing.assert_frame_equal(one, other)
@@ -146,7 +159,7 @@ def test_several_classes_one_of_them_rare():
     y = np.digitize(score, [-0.5, 1]).astype(object)
     y[:2] = "rare"
     y = y.astype(str)
-    found = compare(X, y, task="classification", names=["mean"], folds=3, settings=SMALL)
+    found = compare(X, y, task="classification", strategies=["mean"], folds=3, settings=SMALL)
     assert not found.skipped
     assert found.table["mean"].between(0, 1).all()
 
@@ -157,7 +170,7 @@ def test_modalities_make_a_network_of_fusion_and_the_deletions_are_left_out():
         X,
         score > 0.5,
         task="classification",
-        names=["complete-case", "mpromissing"],
+        strategies=["complete-case", "mpromissing"],
         modalities={"person": ["age", "ward"], "drug": ["dose", "marker"]},
         folds=2,
         settings={"max_iter": 2},
@@ -170,13 +183,13 @@ def test_modalities_make_a_network_of_fusion_and_the_deletions_are_left_out():
     ("change", "message"),
     [
         ({"task": "clustering"}, "`task` must be one of"),
-        ({"names": ["kn"]}, "There is no strategy 'kn'. Did you mean knn"),
-        ({"names": []}, "`names` is empty"),
+        ({"strategies": ["kn"]}, "There is no strategy 'kn'. Did you mean 'knn'"),
+        ({"strategies": []}, "`strategies` is empty"),
         ({"folds": 1}, "`folds` must be at least 2"),
         ({"folds": 30}, "40 rows are too few for 30 folds"),
         ({"repetitions": 0}, "`repetitions` must be at least 1"),
-        ({"extra": 1.5}, "`ratio` must be"),
-        ({"extra": 0.1, "mechanism": "mnra"}, "Did you mean 'mnar'"),
+        ({"extra_missing": 1.5}, "`extra_missing` must be a share"),
+        ({"extra_missing": ("mnra", 0.1)}, "Did you mean 'mnar'"),
         ({"y": np.zeros(40)}, "one class only"),
         ({"y": np.arange(40) < 3}, "The class True has 3 rows, fewer than the 5 folds"),
         ({"y": np.where(np.arange(40) < 3, np.nan, 1.0)}, "`y` lacks 3 values"),
@@ -185,9 +198,63 @@ def test_modalities_make_a_network_of_fusion_and_the_deletions_are_left_out():
 )
 def test_what_cannot_be_compared_is_said_so(change, message):
     X, score = table(40)
-    given = {"y": score > 0.5, "task": "classification", "names": ["mean"]} | change
+    given = {"y": score > 0.5, "task": "classification", "strategies": ["mean"]} | change
     with pytest.raises(ValueError, match=message):
         compare(X, **given)
+
+
+# Strategies of users.
+
+
+def rows_and_target():
+    X, y = table(60)
+    return X.drop(columns="ward"), y
+
+
+def test_extra_estimators_are_compared_by_name_with_the_strategies():
+    X, y = rows_and_target()
+    extra = {"ridge": make_pipeline(SimpleImputer(), Ridge()), "prior": DummyRegressor()}
+    before = clone(extra["ridge"])
+    found = compare(X, y, task="regression", strategies=[], extra=extra, folds=2)
+    assert found.table["strategy"].tolist() == found.table["title"].tolist() == ["ridge", "prior"]
+    assert not hasattr(extra["ridge"][-1], "coef_")  # Clones were fitted.
+    assert repr(before) == repr(extra["ridge"])
+    assert "2 strategies: ridge has the highest mean R2" in repr(found)
+    assert found.to_frame().loc["ridge", "mean"] == found.table["mean"][0]
+
+
+@pytest.mark.parametrize(
+    ("extra", "error", "message"),
+    [
+        ({"mean": DummyRegressor()}, ValueError, "already a strategy 'mean'. Choose another name"),
+        ({"mine": "ridge"}, TypeError, "'mine' must be an estimator or pipeline"),
+        ({"mine": Ridge()}, ValueError, "'mine' cannot take missing values: Ridge"),
+        ([Ridge()], TypeError, "`extra` must map names to estimators"),
+    ],
+)
+def test_what_extra_refuses(extra, error, message):
+    X, y = rows_and_target()
+    with pytest.raises(error, match=message):
+        compare(X, y, task="regression", extra=extra)
+
+
+def test_an_estimator_that_fails_on_missing_values_is_listed_with_the_reason():
+    X, y = rows_and_target()
+    extra = {"scaled": make_pipeline(StandardScaler(), Ridge()), "prior": DummyRegressor()}
+    found = compare(X, y, task="regression", strategies=[], extra=extra, folds=2)
+    assert found.table["strategy"].tolist() == ["prior"]
+    assert found.skipped["scaled"].startswith("its estimator cannot take missing values")
+
+
+def test_old_arguments_work_with_a_warning():
+    X, y = rows_and_target()
+    with pytest.warns(FutureWarning) as caught:
+        found = compare(X, y, task="regression", names=["hgb"], folds=2, extra=0.2, mechanism="mar")
+    texts = [str(one.message) for one in caught]
+    assert any("`names` is now `strategies`" in text for text in texts)
+    assert any('`extra_missing=("mcar", 0.3)`' in text for text in texts)
+    assert {one.filename for one in caught} == {__file__}
+    assert (found.about["extra"], found.about["mechanism"]) == (0.2, "mar")
 
 
 # The test itself.
@@ -230,17 +297,16 @@ def judged(*lines):
         (
             [("knn", 0.85, np.nan), ("mpromissing", 0.84, 0.8), ("zero", 0.8, 0.2)],
             "KNN has the highest mean AUC, 0.850, but no difference from the others is "
-            "significant: we would take mPROMISSING (0.840), for no better reason than that it "
-            "fills nothing in.",
+            "significant: we prefer mPROMISSING (0.840), only because it imputes nothing.",
         ),
         (
             [("hgb", 0.85, np.nan), ("knn", 0.84, 0.8), ("mean", 0.8, 0.04), ("zero", 0.7, 0.01)],
             "HGB has the highest mean AUC, 0.850, significantly more than mean and zero, but not "
-            "significantly more than KNN: take it, or whichever suits you.",
+            "significantly more than KNN: use it, or any of these.",
         ),
         (
             [("mean", 0.85, np.nan), ("hgb", 0.8, 0.01)],
-            "mean has the highest mean AUC, 0.850, significantly more than HGB: take it.",
+            "mean has the highest mean AUC, 0.850, significantly more than HGB: use it.",
         ),
         (
             [("mean", 0.85, np.nan)],
@@ -249,7 +315,7 @@ def judged(*lines):
         (
             [("mean", 0.85, np.nan), ("zero", 0.8, 0.1)],
             "mean has the highest mean AUC, 0.850, but no difference from the others is "
-            "significant: take whichever suits you.",
+            "significant: use any of these.",
         ),
         (
             [("mean", 0.48, np.nan), ("zero", 0.45, 0.1)],
@@ -313,6 +379,18 @@ def test_the_command_speaks_json(file, tmp_path):
     assert document == json.loads((tmp_path / "found.json").read_text())
 
 
+def test_a_registered_strategy_is_compared_by_name_and_by_the_command(file):
+    strategies.register("prior", lambda task, random_state: DummyClassifier())
+    try:
+        X, score = table(60)
+        found = compare(X, score > 0, task="classification", strategies=["prior"], folds=2)
+        result = run(file, "--target", "relapse", "--strategies", "prior", "--folds", 2, "--json")
+    finally:
+        strategies.unregister("prior")
+    assert found.table["strategy"].tolist() == ["prior"]
+    assert [line["strategy"] for line in json.loads(result.stdout)["table"]] == ["prior"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -327,3 +405,10 @@ def test_bad_input_is_one_line_and_exit_code_2(file, words, message):
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("module", [comparison, strategies])
+def test_the_examples_run(module):
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed

@@ -5,14 +5,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import is_classifier, is_regressor
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-from sklearn.impute import KNNImputer
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from promissing.compare import rivals as _rivals
 from promissing.compare import strategies
-from promissing.compare import wrappers as _wrappers
+from promissing.compare.wrappers import LabelCodes
 from promissing.estimators.mlp import NanMLPClassifier
 
 SMALL = {"hidden_layer_sizes": (3,), "max_iter": 3}
@@ -46,7 +49,7 @@ def test_the_names_are_pinned_down():
 
 
 def test_an_unknown_name_gets_the_nearest():
-    with pytest.raises(ValueError, match=r"no strategy 'promising'. Did you mean promissing"):
+    with pytest.raises(ValueError, match=r"no strategy 'promising'. Did you mean 'promissing'"):
         strategies.check(["mean", "promising"])
 
 
@@ -63,7 +66,7 @@ def test_an_unknown_task_is_refused():
 
 
 def test_what_fills_nothing_has_no_imputer():
-    with pytest.raises(ValueError, match="'promissing' fills nothing in"):
+    with pytest.raises(ValueError, match="'promissing' has no imputer"):
         strategies.imputer("promissing")
 
 
@@ -76,7 +79,7 @@ def test_every_strategy_takes_a_frame_with_gaps(name):
         pytest.skip(f"{strategies.STRATEGIES[name].package} is not installed")
     X, y = frame()
     before = X.copy()
-    model = strategies.make(name, "classification", network=SMALL, random_state=0)
+    model = strategies.make(name, "classification", settings=SMALL, random_state=0)
     assert is_classifier(model)
     proba = model.fit(X, y).predict_proba(X)
     assert proba.shape == (60, 2)
@@ -84,7 +87,7 @@ def test_every_strategy_takes_a_frame_with_gaps(name):
     assert set(model.predict(X)) <= {"yes", "no"}
     assert list(model.classes_) == ["no", "yes"]
     pd.testing.assert_frame_equal(X, before)
-    again = strategies.make(name, "classification", network=SMALL, random_state=0).fit(X, y)
+    again = strategies.make(name, "classification", settings=SMALL, random_state=0).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X), proba)
 
 
@@ -92,7 +95,7 @@ def test_every_strategy_takes_a_frame_with_gaps(name):
 def test_regression(name):
     X, _ = frame()
     y = X["whole"].to_numpy()
-    model = strategies.make(name, "regression", network=SMALL, random_state=0)
+    model = strategies.make(name, "regression", settings=SMALL, random_state=0)
     assert is_regressor(model)
     assert np.isfinite(model.fit(X, y).predict(X)).all()
 
@@ -100,17 +103,17 @@ def test_regression(name):
 @pytest.mark.parametrize("modalities", [None, {"body": ["whole", "age"], "place": ["city"]}])
 def test_gain_names_the_columns_it_warns_of(modalities):
     X, y = frame()
-    network = {"max_iter": 2} if modalities else SMALL
+    settings = {"max_iter": 2} if modalities else SMALL
     model = strategies.make(
-        "gain", "classification", network=network, modalities=modalities, random_state=0
+        "gain", "classification", settings=settings, modalities=modalities, random_state=0
     )
     model.set_params(**{"imputer__n_steps" if modalities else "gainimputer__n_steps": 10}).fit(X, y)
-    with pytest.warns(UserWarning, match="with one now: column 'whole'"):
+    with pytest.warns(UserWarning, match="none in training: column 'whole'"):
         model.predict(X.assign(whole=np.nan))
 
 
 def test_gain_stands_in_its_pipeline():
-    _, fill, model = strategies.make("gain", "classification", network=SMALL, random_state=3)
+    _, fill, model = strategies.make("gain", "classification", settings=SMALL, random_state=3)
     assert type(fill).__name__ == "GAINImputer"
     assert fill.random_state == 3
     assert isinstance(model, NanMLPClassifier)
@@ -118,7 +121,7 @@ def test_gain_stands_in_its_pipeline():
 
 def test_full_is_the_network_on_whole_data_and_refuses_gaps():
     X, y = frame()
-    model = strategies.make("full", "classification", network=SMALL, random_state=0)
+    model = strategies.make("full", "classification", settings=SMALL, random_state=0)
     assert model.fit(X[["whole"]], y).predict(X[["whole"]]).shape == (60,)
     with pytest.raises(ValueError, match='"full" is the reference .* has .* missing values'):
         model.fit(X, y)
@@ -126,7 +129,7 @@ def test_full_is_the_network_on_whole_data_and_refuses_gaps():
 
 def test_zero_fills_a_zero_in_the_columns_own_units():
     X, _ = frame()
-    raw, fill, _ = strategies.make("zero", "classification", network=SMALL)
+    raw, fill, _ = strategies.make("zero", "classification", settings=SMALL)
     filled = fill.fit_transform(raw.fit_transform(X))
     lost = X["age"].isna().to_numpy()
     assert (filled[lost, 1] == 0).all()
@@ -137,19 +140,19 @@ def test_complete_case_needs_complete_cases():
     X, y = frame()
     X["whole"] = np.nan
     with pytest.raises(ValueError, match="complete-case has nothing to learn from: each of the 60"):
-        strategies.make("complete-case", "classification", network=SMALL).fit(X, y)
+        strategies.make("complete-case", "classification", settings=SMALL).fit(X, y)
     X["whole"] = np.where(y == "yes", np.nan, 1.0)
     with pytest.raises(ValueError, match="complete-case loses every row of class yes"):
-        strategies.make("complete-case", "classification", network=SMALL).fit(X, y)
+        strategies.make("complete-case", "classification", settings=SMALL).fit(X, y)
 
 
 def test_drop_features_with_nothing_left_predicts_the_prior():
     X, y = frame()
     X = X[["age", "city"]]
-    model = strategies.make("drop-features", "classification", network=SMALL).fit(X, y)
+    model = strategies.make("drop-features", "classification", settings=SMALL).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], (y == "yes").mean())
     target = np.arange(60.0)
-    model = strategies.make("drop-features", "regression", network=SMALL).fit(X, target)
+    model = strategies.make("drop-features", "regression", settings=SMALL).fit(X, target)
     np.testing.assert_allclose(model.predict(X), target.mean())
 
 
@@ -185,52 +188,9 @@ def test_a_model_that_takes_only_codes_gets_codes_and_labels_come_back():
             return super().fit(X, y)
 
     X, y = frame()
-    model = _wrappers.CodedLabelsClassifier(Codes(max_iter=2)).fit(X[["whole"]], y)
+    model = LabelCodes(Codes(max_iter=2)).fit(X[["whole"]], y)
     assert set(model.predict(X[["whole"]])) <= {"yes", "no"}
     assert list(model.classes_) == ["no", "yes"]
-
-
-# -------------------------------------------------------------------------------- neighbours
-
-
-@pytest.mark.parametrize("k", [1, 5])
-def test_neighbours_of_one_column_with_gaps_are_scikit_learns(k):
-    rng = np.random.default_rng(1)
-    X, new = rng.normal(size=(200, 4)), rng.normal(size=(50, 4))
-    X[rng.random(200) < 0.4, 2] = np.nan
-    new[::3, 2] = np.nan
-    ours = _rivals.NeighborsImputer(k).fit(X)
-    theirs = KNNImputer(n_neighbors=k).fit(X)
-    assert ours._tree is not None
-    for table in (X, new):
-        np.testing.assert_allclose(ours.transform(table), theirs.transform(table), atol=1e-14)
-    new[0, 1] = np.nan  # A column that was whole in training.
-    np.testing.assert_allclose(ours.transform(new), theirs.transform(new), atol=1e-14)
-
-
-def test_neighbours_with_gaps_everywhere_are_scikit_learns_up_to_a_cap():
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(80, 4))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    ours = _rivals.NeighborsImputer().fit_transform(X)
-    np.testing.assert_allclose(ours, KNNImputer().fit_transform(X))
-    capped = _rivals.NeighborsImputer(max_rows=20, random_state=0).fit(X)
-    assert not np.isnan(capped.transform(X)).any()
-    assert len(capped._donors.known) == 20
-
-
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("k", [1, 5])
-def test_neighbours_are_scikit_learns_where_few_know_a_value_or_nothing_is_shared(share, k):
-    rng = np.random.default_rng(3)
-    X, new = rng.normal(size=(300, 4)), rng.normal(size=(90, 4))
-    for table in (X, new):
-        table[rng.random(table.shape) < share] = np.nan
-    X[:3, 3], X[3:, 3] = (0.1, 0.7, 1.9), np.nan  # Fewer than five know it.
-    new[0] = np.nan
-    ours, theirs = _rivals.NeighborsImputer(k).fit(X), KNNImputer(n_neighbors=k).fit(X)
-    for table in (X, new):
-        np.testing.assert_allclose(ours.transform(table), theirs.transform(table), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", [n for n in FILLERS if n != "gain"])
@@ -240,11 +200,6 @@ def test_imputers_keep_a_column_never_observed(name):
     assert not np.isnan(filled).any()
     assert filled.shape[1] >= 2
     assert (filled[:, 1] == 0).all()
-
-
-@parametrize_with_checks([_rivals.NeighborsImputer()])
-def test_neighbours_pass_scikit_learns_checks(estimator, check):
-    check(estimator)
 
 
 # ---------------------------------------------------------------------------------- matrices
@@ -293,5 +248,105 @@ def test_fine_bins_depend_on_what_is_asked_and_not_on_what_filling_makes(name):
         return getattr(last, "estimator", last)
 
     assert network(strategies.make(name, "classification")).fine_bins == 0
-    asked = strategies.make(name, "classification", network={"fine_bins": "auto"})
+    asked = strategies.make(name, "classification", settings={"fine_bins": "auto"})
     assert network(asked).fine_bins == "auto"
+
+
+# ------------------------------------------------------------------------------ strategies of users
+
+
+def trees(task, random_state):
+    return HistGradientBoostingRegressor(max_iter=3, random_state=random_state)
+
+
+@pytest.fixture
+def registered():
+    yield strategies.register("few-trees", trees, title="few trees", family="trees")
+    if "few-trees" in strategies.STRATEGIES:
+        strategies.unregister("few-trees")
+
+
+def test_a_registered_strategy_is_made_by_name_with_the_seed(registered):
+    assert registered.family == "trees"
+    assert strategies.available()[-1] == "few-trees"
+    assert strategies.known("few-trees") == ("few-trees",)
+    assert strategies.make("few-trees", "regression", random_state=7).random_state == 7
+    X = np.array([[1.0, np.nan]])
+    assert strategies.prepare("few-trees", X, []).train is X
+    with pytest.raises(ValueError, match="'few-trees' has no imputer"):
+        strategies.imputer("few-trees")
+
+
+def test_a_name_is_registered_once_and_can_be_removed(registered):
+    with pytest.raises(ValueError, match=r"already a strategy 'few-trees'.*unregister"):
+        strategies.register("few-trees", trees)
+    with pytest.raises(ValueError, match="already a strategy 'mean'"):
+        strategies.register("mean", trees)
+    strategies.unregister("few-trees")
+    with pytest.raises(ValueError, match="no strategy 'few-trees'"):
+        strategies.make("few-trees", "regression")
+    with pytest.raises(ValueError, match="'mean' is part of the package"):
+        strategies.unregister("mean")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"name": ""}, ValueError, "`name` must be a non-empty text"),
+        ({"factory": HistGradientBoostingRegressor()}, TypeError, "`factory` must be a function"),
+        ({"family": "magic"}, ValueError, "`family` must be one of"),
+    ],
+)
+def test_what_cannot_be_registered(arguments, error, message):
+    with pytest.raises(error, match=message):
+        strategies.register(**{"name": "mine", "factory": trees, **arguments})
+    assert "mine" not in strategies.STRATEGIES
+
+
+@pytest.mark.parametrize(
+    ("made", "error", "message"),
+    [
+        (None, TypeError, "'mine' must be an estimator or pipeline with `fit` and `predict`"),
+        (Ridge, TypeError, "must be an estimator or pipeline"),
+        (StandardScaler(), TypeError, "must be an estimator or pipeline"),
+        (Ridge(), ValueError, "'mine' cannot take missing values: Ridge does not accept NaN"),
+        (make_pipeline("passthrough", PCA(), Ridge()), ValueError, "PCA does not accept NaN"),
+    ],
+)
+def test_an_estimator_that_cannot_take_missing_values_is_refused(made, error, message):
+    strategies.register("mine", lambda task, random_state: made)
+    try:
+        with pytest.raises(error, match=message):
+            strategies.make("mine", "regression")
+    finally:
+        strategies.unregister("mine")
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        make_pipeline(SimpleImputer(), Ridge()),
+        GridSearchCV(make_pipeline(SimpleImputer(), Ridge()), {"ridge__alpha": [1.0]}),
+        make_pipeline(make_column_transformer((SimpleImputer(), [0])), Ridge()),
+        make_pipeline(FunctionTransformer(np.nan_to_num), Ridge()),
+    ],
+)
+def test_compositions_that_take_missing_values_are_accepted(estimator):
+    assert strategies.validate_estimator("mine", estimator) is estimator
+
+
+def test_a_registered_package_that_is_not_installed_is_named():
+    strategies.register("mine", trees, package="not_there")
+    try:
+        with pytest.raises(ImportError, match="needs not_there: pip install not_there"):
+            strategies.check("mine")
+    finally:
+        strategies.unregister("mine")
+
+
+def test_old_names_work_with_a_warning():
+    with pytest.warns(FutureWarning, match="`network` is now `settings`"):
+        model = strategies.make("promissing", "classification", network=SMALL)
+    assert model.max_iter == SMALL["max_iter"]
+    with pytest.warns(FutureWarning, match=r"is now `Strategy.description`"):
+        assert strategies.STRATEGIES["zero"].what == "Impute 0."

@@ -71,7 +71,7 @@ def test_the_study_from_the_command_line(tmp_path):
     ("arguments", "message"),
     [
         (["--strategies", "zero"], "'zero' is not part of this study"),
-        (["--strategies", "hbg"], "Did you mean hgb"),
+        (["--strategies", "hbg"], "Did you mean 'hgb'"),
         (["--tables", ","], "Name at least one table"),
         (["--tables", "plain", "--data", "DATA"], "Table 'plain' has no modalities"),
         (["--tables", "plane", "--data", "DATA"], "plain"),

@@ -161,7 +161,7 @@ def test_the_summary_is_means_biases_and_rank_sums():
         (["--ratios", "0.5,1.5"], "A ratio must lie between 0 and 1. Received: 1.5"),
         (["--ratios", "half"], "is not a list of numbers"),
         (["--mechanisms", "mcar,nmar"], "There is no mechanism 'nmar'"),
-        (["--strategies", "men"], "There is no strategy 'men'. Did you mean mean"),
+        (["--strategies", "men"], "There is no strategy 'men'. Did you mean 'mean'"),
         (["--mechanisms", ","], "Name at least one mechanism"),
     ],
 )

@@ -1,56 +1,78 @@
-"""Every way to cope with gaps, tried on one table: which is best, and whether that means anything.
+"""Compare strategies for missing values on one table by cross-validation.
 
-All strategies see the same folds, the same extra gaps and the same seeds, so that what differs is
-what is done about the gaps.
+All strategies see the same folds, the same removed values and the same seeds, so that they differ
+only in their treatment of missing values.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from numbers import Real
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from sklearn.base import clone
+from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.model_selection import KFold, StratifiedKFold
 
-from promissing.compare import folds as _folds
-from promissing.compare import strategies
-from promissing.compare.paired import corrected_t_test, holm
+from promissing._validation import expect, renamed_arguments, warn
+from promissing.compare import strategies as registry
+from promissing.missingness import Mechanism
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "Round", "compare", "corrected_t_test", "holm", "read_target", "rounds"]
 
+Array = NDArray[Any]
 Progress = Callable[[int, int, str], object]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-LEVEL = 0.05  # Of significance, after Holm's correction.
+LEVEL = 0.05  # Level of significance, after Holm's correction.
 _METRICS = {"classification": "AUC", "regression": "R2"}
-_UNFILLED = ("native", "trees")  # The families that need no value in a gap.
-_FULL = "it is the reference on a table without gaps, and no way to cope with them"
+_NOT_IMPUTED = ("native", "trees")  # The families that impute nothing.
+_FULL = "it is the reference on a table without missing values"
+_DIGITS = 12  # Scores that agree to this digit are equal: the order of a sum changes the rest.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
-    """Strategies on one table.
+    """The scores of several strategies on one table.
 
     Parameters
     ----------
     table : DataFrame
-        A line for every strategy, the best first: `strategy`, `title`, the `mean` score over all
-        folds, its `spread` (the standard deviation over the folds), the `seconds` of all folds
-        together, the `difference` from the best mean, and `p` of the corrected resampled t-test
-        against the best, Holm-corrected; NaN for the best itself.
+        One row per strategy, the best first: `strategy`, `title`, the `mean` score over all folds,
+        its `spread` (the standard deviation over the folds), the `seconds` of all folds together,
+        the `difference` from the best mean, and the Holm-corrected `p` of the corrected resampled
+        t-test against the best. The best has no `p` (NaN).
     scores : DataFrame
-        A line for every fold: `strategy`, `repetition`, `fold`, `score`, `seconds`.
+        One row per fold: `strategy`, `repetition`, `fold`, `score`, `seconds`.
     metric : {"AUC", "R2"}
-        Higher is better. With several classes the AUC is the mean of each class against the rest.
+        The score; higher is better. For several classes, the AUC is the mean of each class against
+        the rest.
     recommendation : str
-        What to take, in a sentence that says what is significant and what is preference.
+        One sentence with the best strategy, the significant differences and a recommendation.
     skipped : dict of str to str
         The strategies that did not run, with the reason.
     notes : tuple of str
-        What strategies warned about.
+        The warnings of the strategies.
     about : dict
-        Task, folds, repetitions, extra gaps, settings, seed, rows, columns and the share missing.
+        Task, folds, repetitions, removed values, settings, seed, rows, columns and the share of
+        missing values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing.compare import compare
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> compare(X, X[:, 0], task="regression", strategies=["hgb"], folds=2).skipped
+    {}
     """
 
     table: pd.DataFrame
@@ -61,8 +83,46 @@ class Comparison:
     notes: tuple[str, ...]
     about: dict[str, Any]
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.table)} strategies: {self.recommendation}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table with one row per strategy, indexed by its name.
+
+        Returns
+        -------
+        DataFrame
+            The columns of `table`, the best strategy first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.compare import compare
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> found = compare(X, X[:, 0], task="regression", strategies=["hgb"], folds=2)
+        >>> found.to_frame().index.tolist()
+        ['hgb']
+        """
+        return self.table.set_index("strategy")
+
     def to_dict(self) -> dict[str, Any]:
-        """All of it as what JSON knows; NaN is None."""
+        """Return everything as values that JSON can hold. NaN becomes None.
+
+        Returns
+        -------
+        dict
+            The metric, everything in `about`, the level of significance, the recommendation, the
+            rows of `table` and `scores`, the skipped strategies and the notes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.compare import compare
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> found = compare(X, X[:, 0], task="regression", strategies=["hgb"], folds=2)
+        >>> found.to_dict()["rows"]
+        60
+        """
         return {
             "metric": self.metric,
             **self.about,
@@ -75,126 +135,449 @@ class Comparison:
         }
 
 
+def _accept_old_extra(function: Function) -> Function:
+    """Accept `extra` as a share, and `mechanism`, with a FutureWarning until release 0.3."""
+
+    @wraps(function)
+    def with_old_extra(*args: Any, **arguments: Any) -> Any:
+        mechanism = arguments.pop("mechanism", None)
+        share = arguments.get("extra")
+        if mechanism is not None or isinstance(share, Real):
+            warn(
+                "A share for `extra`, and `mechanism`, are now "
+                '`extra_missing=("mcar", 0.3)`. The old arguments will be removed in release 0.3.',
+                FutureWarning,
+            )
+        if isinstance(share, Real):
+            arguments["extra"] = None
+            arguments["extra_missing"] = (mechanism or "mcar", share)
+        return function(*args, **arguments)
+
+    return cast(Function, with_old_extra)
+
+
+@renamed_arguments(names="strategies")
+@_accept_old_extra
 def compare(
     X: Any,
     y: Any,
     *,
     task: str,
-    names: Iterable[str] | None = None,
+    strategies: Iterable[str] | None = None,
+    extra: Mapping[str, Any] | None = None,
     modalities: Mapping[str, Any] | None = None,
     folds: int = 5,
     repetitions: int = 1,
-    extra: float = 0.0,
-    mechanism: str = "mcar",
+    extra_missing: float | tuple[str, float] = 0.0,
     settings: Mapping[str, Any] | None = None,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Cross-validate strategies on a table with its own gaps and, if wished, with more.
+    """Cross-validate strategies on a table with missing values.
 
-    A strategy that fails is listed with its reason, and the others go on.
+    A strategy that fails is listed with the reason, and the others continue.
 
     Parameters
     ----------
-    X : frame or array (n, p)
-    y : array-like (n,)
-        Without gaps.
+    X : DataFrame or array of shape (n, p)
+        The features, with missing values.
+    y : array-like of shape (n,)
+        The target, without missing values.
     task : {"classification", "regression"}
-    names : iterable of str, optional
-        Names of `promissing.compare.strategies`; by default all but "full", which needs a
-        table without gaps. A strategy whose package is not installed is skipped.
+        The kind of target.
+    strategies : iterable of str, optional
+        Names of `promissing.compare.strategies`. By default all except "full", which needs a table
+        without missing values. A strategy whose package is not installed is skipped.
+    extra : mapping of str to estimator, optional
+        More strategies for this call: estimators or pipelines that take X with its missing values,
+        by name. They are cloned for every fold and keep their own `random_state`.
     modalities : mapping, optional
-        The modalities of the table, for a network of fusion.
+        The columns of each modality, for a fusion network.
     folds : int, default=5
-        Of cross-validation, shuffled; stratified for classification.
+        Number of folds, shuffled, and stratified for classification.
     repetitions : int, default=1
-        Of the whole, with other folds and other extra gaps.
-    extra : float, default=0
-        The share of the observed cells that is taken away, in training and test rows alike.
-    mechanism : str, default="mcar"
-        How they are taken away: a name of `promissing.missingness`, in all columns; under MAR in
-        all but a random one, which drives the losses.
+        Number of repetitions, each with other folds and other removed values.
+    extra_missing : float or tuple of (str, float), default=0.0
+        Share of the observed values to remove from training and test rows, completely at random or
+        by a mechanism: `("mnar", 0.3)`. The mechanism is a name of `promissing.missingness` and
+        applies to all columns. A MAR mechanism spares one random column, which drives the losses.
     settings : mapping, optional
-        Parameters of the network, such as `{"max_iter": 50}`; the default is the estimators'.
+        Parameters of the network, such as `{"max_iter": 50}`.
     random_state : int, default=0
+        Seed for the folds, the removed values and the models.
     progress : callable, optional
-        Called with (fits done, fits in all, what comes next).
+        Called with the number of finished fits, the number of all fits, and the title of the next
+        strategy.
+
+    Returns
+    -------
+    Comparison
+        The scores, the tests against the best strategy, and a recommendation.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from promissing.compare.comparison import compare
+    >>> from sklearn.dummy import DummyRegressor
+    >>> from promissing.compare import compare
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> y = X[:, 0] + X[:, 1]
     >>> X[::4, 1] = np.nan
-    >>> found = compare(X, y, task="regression", names=["zero", "hgb"], settings={"max_iter": 5})
-    >>> found.metric, found.table["strategy"][0]
-    ('R2', 'hgb')
+    >>> found = compare(
+    ...     X, y, task="regression", strategies=["hgb"], extra={"prior": DummyRegressor()}
+    ... )
+    >>> found.metric, found.table["strategy"].tolist()
+    ('R2', ['hgb', 'prior'])
     """
-    wanted, skipped = _choose(names)
+    extra = _check_extra(extra)
+    wanted, skipped = _choose(strategies, extra)
     X = X if hasattr(X, "iloc") else np.asarray(X)
-    truth = _folds.read_target(X, y, task, folds, repetitions)
-    how = (folds, repetitions, extra, mechanism, random_state)
-    rounds = list(_folds.rounds(X, truth, task, *how))
+    truth = read_target(X, y, task, folds, repetitions)
+    mechanism, share = _check_extra_missing(extra_missing)
+    how = (folds, repetitions, share, mechanism, random_state)
+    parts = list(rounds(X, truth, task, *how))
+    n_fits = len(wanted) * len(parts)
     lines: list[tuple[Any, ...]] = []
     notes: list[str] = []
     for k, name in enumerate(wanted):
-        title, own = strategies.STRATEGIES[name].title, []
+        title, own = _title(name), []
         try:
-            for i, one in enumerate(rounds):
+            for i, one in enumerate(parts):
                 if progress is not None:
-                    progress(k * len(rounds) + i, len(wanted) * len(rounds), title)
-                model = strategies.make(
-                    name, task, network=settings, modalities=modalities, random_state=one.seed
-                )
-                score, seconds, warned = _folds.run(model, task, one, truth)
+                    progress(k * len(parts) + i, n_fits, title)
+                if name in extra:
+                    model = clone(extra[name])
+                else:
+                    model = registry.make(
+                        name, task, settings=settings, modalities=modalities, random_state=one.seed
+                    )
+                score, seconds, warned = _fit_and_score(model, task, one, truth)
                 own.append((name, one.repetition, one.fold, score, seconds))
                 notes += [f"{title}: {text}" for text in warned]
-        except Exception as error:  # Whatever it is, the others can go on without it.
-            skipped[name] = " ".join(str(error).split()) or type(error).__name__
+        except Exception as error:  # The other strategies do not depend on this one.
+            skipped[name] = _reason(error)
         else:
             lines += own
     if progress is not None:
-        progress(len(wanted) * len(rounds), len(wanted) * len(rounds), "")
+        progress(n_fits, n_fits, "")
     if not lines:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise RuntimeError(f"No strategy could be compared. {reasons}")
     scores = pd.DataFrame(lines, columns=["strategy", "repetition", "fold", "score", "seconds"])
-    table = _summarise(scores, float(np.mean([len(r.test) / len(r.train) for r in rounds])))
-    metric = _METRICS[task]
+    table = _summarise(scores, float(np.mean([len(one.test) / len(one.train) for one in parts])))
     about = {
         "task": task,
         "rows": len(truth),
         "columns": int(X.shape[1]),
-        "missing": float(np.mean([np.asarray(pd.isna(r.X)).mean() for r in rounds[::folds]])),
+        "missing": float(np.mean([np.asarray(pd.isna(one.X)).mean() for one in parts[::folds]])),
         "folds": folds,
         "repetitions": repetitions,
-        "extra": float(extra),
-        "mechanism": mechanism if extra else None,
+        "extra": float(share),
+        "mechanism": mechanism if share else None,
         "settings": dict(settings or {}),
         "modalities": None if modalities is None else list(modalities),
         "seed": random_state,
     }
-    said = tuple(dict.fromkeys(notes))
-    return Comparison(table, scores, metric, _recommend(table, metric), skipped, said, about)
+    metric = _METRICS[task]
+    advice = _recommend(table, metric)
+    return Comparison(table, scores, metric, advice, skipped, tuple(dict.fromkeys(notes)), about)
 
 
-def _choose(names: Iterable[str] | None) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The strategies to run, and why others do not."""
-    installed = strategies.available()
-    wanted = strategies.NAMES if names is None else strategies.known(names)
-    if not wanted:
-        raise ValueError(f"`names` is empty. The strategies are: {', '.join(strategies.NAMES)}.")
+def _check_extra(extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    if extra is not None and not isinstance(extra, Mapping):
+        raise TypeError(f"`extra` must map names to estimators. Received: {extra!r}")
+    for name, estimator in (extra or {}).items():
+        if name in registry.STRATEGIES:
+            raise ValueError(
+                f"There is already a strategy {name!r}. Choose another name in `extra`."
+            )
+        registry.validate_estimator(name, estimator)
+    return dict(extra or {})
+
+
+def _check_extra_missing(extra_missing: Any) -> tuple[str, float]:
+    """Return the mechanism and the share."""
+    pair = extra_missing if isinstance(extra_missing, tuple | list) else ("mcar", extra_missing)
+    valid = len(pair) == 2 and isinstance(pair[1], Real) and 0 <= float(pair[1]) <= 1
+    expected = 'a share between 0 and 1, or a pair such as ("mnar", 0.3)'
+    expect(valid, "extra_missing", expected, extra_missing)
+    return pair[0], pair[1]
+
+
+def _choose(
+    names: Iterable[str] | None, extra: Mapping[str, Any]
+) -> tuple[list[str], dict[str, str]]:
+    """Return the strategies to run, and the reasons why others do not run."""
+    installed = registry.available()
+    wanted = tuple(registry.STRATEGIES) if names is None else registry.known(names)
+    if not wanted and not extra:
+        every = ", ".join(registry.STRATEGIES)
+        raise ValueError(f"`strategies` is empty. The strategies are: {every}.")
     skipped = {"full": _FULL} if names is None else {}
     for name in wanted:
         if name not in installed:
-            package = strategies.STRATEGIES[name].package
-            skipped[name] = f"{package} is not installed: pip install 'promissing[trees]'"
-    return tuple(name for name in wanted if name not in skipped), skipped
+            strategy = registry.STRATEGIES[name]
+            skipped[name] = f"{strategy.package} is not installed: {strategy.install_command}"
+    return [name for name in (*wanted, *extra) if name not in skipped], skipped
+
+
+def _reason(error: Exception) -> str:
+    """Return the message of an error in one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    if "contains NaN" in text:
+        return f"its estimator cannot take missing values, put an imputer in front of it: {text}"
+    return text
+
+
+def _title(name: str) -> str:
+    return registry.STRATEGIES[name].title if name in registry.STRATEGIES else name
+
+
+# ---------------------------------------------------------------------------------------- folds
+
+
+def read_target(X: Any, y: Any, task: str, folds: int, repetitions: int) -> Array:
+    """Return the target as an array, or raise if it cannot be cross-validated.
+
+    Parameters
+    ----------
+    X : DataFrame or array of shape (n, p)
+        The features.
+    y : array-like of shape (n,)
+        The target.
+    task : {"classification", "regression"}
+        The kind of target.
+    folds : int
+        Number of folds, at least 2.
+    repetitions : int
+        Number of repetitions, at least 1.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The target. Floats for regression.
+
+    Examples
+    --------
+    >>> from promissing.compare.comparison import read_target
+    >>> read_target([[1], [2], [3], [4]], [1, 2, 3, 4], "regression", 2, 1)
+    array([1., 2., 3., 4.])
+    """
+    expect(task in registry.TASKS, "task", f"one of {registry.TASKS}", task)
+    expect(folds >= 2, "folds", "at least 2", folds)
+    expect(repetitions >= 1, "repetitions", "at least 1", repetitions)
+    truth = np.asarray(y)
+    if truth.shape != (len(X),):
+        raise ValueError(f"`y` must have one value for each of {len(X)} rows: {truth.shape}")
+    if pd.isna(truth).any():
+        raise ValueError(f"`y` lacks {pd.isna(truth).sum()} values. Leave these rows out.")
+    if len(truth) < 2 * folds:
+        raise ValueError(f"{len(truth)} rows are too few for {folds} folds: each needs 2 rows.")
+    if task == "regression":
+        return truth.astype(np.float64)
+    counts = pd.Series(truth).value_counts()
+    labels = counts.index.tolist()
+    if len(labels) < 2:
+        raise ValueError(f"`y` has one class only, {labels[0]!r}. There is nothing to learn.")
+    # An AUC needs two classes. If the second largest is in every fold, each fold has two.
+    if counts.iloc[1] < folds:
+        raise ValueError(
+            f"The class {labels[1]!r} has {counts.iloc[1]} rows, fewer than the {folds} folds, and "
+            "every fold needs one. Use fewer folds."
+        )
+    return truth
+
+
+class Round(NamedTuple):
+    """One fold of one repetition.
+
+    Parameters
+    ----------
+    repetition, fold : int
+        Their numbers, from 0.
+    X : DataFrame or array of shape (n, p)
+        The table of the repetition, with its removed values.
+    train, test : ndarray of int
+        The rows for training and for the test.
+    seed : int
+        Seed of the model.
+
+    Examples
+    --------
+    >>> from promissing.compare.comparison import Round
+    >>> Round(0, 1, None, [0, 1], [2], seed=3).test
+    [2]
+    """
+
+    repetition: int
+    fold: int
+    X: Any
+    train: Array
+    test: Array
+    seed: int
+
+
+def rounds(
+    X: Any,
+    y: Array,
+    task: str,
+    folds: int,
+    repetitions: int = 1,
+    extra: float = 0.0,
+    mechanism: str = "mcar",
+    random_state: int = 0,
+) -> Iterator[Round]:
+    """Return every fold of every repetition.
+
+    Parameters
+    ----------
+    X : DataFrame or array of shape (n, p)
+        The features.
+    y : ndarray of shape (n,)
+        The target from `read_target`.
+    task : {"classification", "regression"}
+        Classification is stratified.
+    folds : int
+        Number of folds.
+    repetitions : int, default=1
+        Number of repetitions.
+    extra : float, default=0.0
+        Share of the observed values to remove from training and test rows.
+    mechanism : str, default="mcar"
+        The mechanism that removes them.
+    random_state : int, default=0
+        Seed for folds, removed values and the seeds of the models.
+
+    Yields
+    ------
+    Round
+        One fold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing.compare.comparison import rounds
+    >>> X = np.zeros((4, 1))
+    >>> [len(one.test) for one in rounds(X, X[:, 0], "regression", 2)]
+    [2, 2]
+    """
+    rng = np.random.default_rng(random_state)
+    kind = StratifiedKFold if task == "classification" else KFold
+    for repetition in range(repetitions):
+        seeds = rng.integers(2**31 - 1, size=folds + 2).tolist()
+        less = X
+        if extra:
+            less = Mechanism(mechanism)(X, ratio=extra, n_columns="all", random_state=seeds[-1])
+        splitter = kind(folds, shuffle=True, random_state=seeds[-2])
+        with warnings.catch_warnings():
+            # A class may have fewer rows than there are folds. It is scored where it occurs.
+            warnings.simplefilter("ignore", UserWarning)
+            parts = list(splitter.split(np.zeros(len(y)), y))
+        for fold, (train, test) in enumerate(parts):
+            yield Round(repetition, fold, less, train, test, seeds[fold])
+
+
+def _fit_and_score(model: Any, task: str, one: Round, y: Array) -> tuple[float, float, list[str]]:
+    """Return the score and the seconds of one fit, and its warnings."""
+    train, test = (
+        one.X.iloc[rows] if hasattr(one.X, "iloc") else one.X[rows]
+        for rows in (one.train, one.test)
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        model.fit(train, y[one.train])
+        output = model.predict_proba(test) if task == "classification" else model.predict(test)
+        seconds = time.perf_counter() - start
+    texts = [" ".join(str(w.message).split()) for w in caught]
+    if task == "regression":
+        return float(r2_score(y[one.test], output)), seconds, texts
+    return _auc(y, one.test, output, model.classes_), seconds, texts
+
+
+def _auc(y: Array, rows: Array, proba: Array, classes: Array) -> float:
+    """Return the AUC of the second of two classes, or the mean of each class against the rest."""
+    by_class = {label: proba[:, k] for k, label in enumerate(classes.tolist())}
+    truth = y[rows]
+    scored = np.unique(truth).tolist()
+    if len(np.unique(y)) == 2:
+        scored = scored[1:]
+    # A class without training rows has no probability, which counts as chance.
+    areas = [roc_auc_score(truth == c, by_class.get(c, np.zeros(len(rows)))) for c in scored]
+    return float(np.mean(areas))
+
+
+# ---------------------------------------------------------------------------------------- tests
+
+
+def corrected_t_test(differences: ArrayLike, test_share: float) -> float:
+    """Compute the p-value of the corrected resampled t-test of Nadeau and Bengio (2003).
+
+    The training sets of different folds overlap, so the variance of the scores is far too small.
+    The test uses (1 / J + n_test / n_train) s^2 as the variance of the mean of J differences
+    instead of s^2 / J, with J - 1 degrees of freedom. It is two-sided.
+
+    Parameters
+    ----------
+    differences : array-like of shape (J,)
+        Differences of the scores of two models on the same folds. At least two.
+    test_share : float
+        n_test / n_train, which is 1 / (k - 1) in k-fold cross-validation.
+
+    Returns
+    -------
+    float
+        The p-value.
+
+    Examples
+    --------
+    >>> from promissing.compare.comparison import corrected_t_test
+    >>> round(corrected_t_test([0.01, 0.02, 0.03, 0.02, 0.02], 0.25), 4)
+    0.0135
+    """
+    d = np.round(np.asarray(differences, dtype=np.float64), _DIGITS)
+    if d.ndim != 1 or len(d) < 2:
+        raise ValueError(f"`differences` must be two or more. Received: shape {d.shape}")
+    mean, variance = d.mean(), d.var(ddof=1)
+    if mean == 0:
+        return 1.0
+    if variance == 0:
+        return 0.0
+    t = mean / np.sqrt((1 / len(d) + test_share) * variance)
+    return float(2 * stats.t.sf(abs(t), len(d) - 1))
+
+
+def holm(p: ArrayLike) -> NDArray[np.float64]:
+    """Correct p-values for their number by Holm's step-down method.
+
+    Parameters
+    ----------
+    p : array-like of shape (m,)
+        The p-values.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        The corrected p-values, in the same order.
+
+    Examples
+    --------
+    >>> from promissing.compare.comparison import holm
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    p = np.asarray(p, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(stepped, 1.0)
+    return corrected
+
+
+# -------------------------------------------------------------------------------------- summary
 
 
 def _summarise(scores: pd.DataFrame, test_share: float) -> pd.DataFrame:
-    """A line for every strategy, the best first."""
+    """Return one row per strategy, the best first."""
     by_name = scores.groupby("strategy", sort=False)
     table = by_name["score"].agg(mean="mean", spread="std")
     table["seconds"] = by_name["seconds"].sum()
@@ -204,17 +587,17 @@ def _summarise(scores: pd.DataFrame, test_share: float) -> pd.DataFrame:
     best, *others = table.index
     p = [corrected_t_test(wide[name] - wide[best], test_share) for name in others]
     table["p"] = [math.nan, *holm(p)]
-    table.insert(0, "title", [strategies.STRATEGIES[name].title for name in table.index])
+    table.insert(0, "title", [_title(name) for name in table.index])
     return table.reset_index(names="strategy")
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = frame.to_dict("records")
-    return [{k: None if v != v else v for k, v in row.items()} for row in rows]
+    """Return the rows as dicts, with None for NaN."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[no-any-return]
 
 
 def _recommend(table: pd.DataFrame, metric: str) -> str:
-    """One sentence: what is best, what that is worth, and what we should take."""
+    """Return one sentence: the best strategy, what is significant, and what to use."""
     best, others = table.iloc[0], table.iloc[1:]
     chance = {"AUC": 0.5, "R2": 0.0}[metric]
     lead = f"{best['title']} has the highest mean {metric}, {best['mean']:.3f}"
@@ -224,22 +607,25 @@ def _recommend(table: pd.DataFrame, metric: str) -> str:
         return f"{lead}, with nothing to compare it with."
     worse = others["p"] < LEVEL
     if worse.all():
-        return f"{lead}, significantly more than {_list(others['title'])}: take it."
+        return f"{lead}, significantly more than {_list(others['title'])}: use it."
     if worse.any():
         lead += f", significantly more than {_list(others.loc[worse, 'title'])}"
         rest = f"not significantly more than {_list(others.loc[~worse, 'title'])}"
     else:
         rest = "no difference from the others is significant"
     level = table[[True, *~worse]]
-    whole = [strategies.STRATEGIES[name].family in _UNFILLED for name in level["strategy"]]
-    if whole[0]:
-        return f"{lead}, but {rest}: take it, or whichever suits you."
-    if not any(whole):
-        return f"{lead}, but {rest}: take whichever suits you."
-    own = level[whole].iloc[0]
+    preferred = [
+        name in registry.STRATEGIES and registry.STRATEGIES[name].family in _NOT_IMPUTED
+        for name in level["strategy"]
+    ]
+    if preferred[0]:
+        return f"{lead}, but {rest}: use it, or any of these."
+    if not any(preferred):
+        return f"{lead}, but {rest}: use any of these."
+    own = level[preferred].iloc[0]
     return (
-        f"{lead}, but {rest}: we would take {own['title']} ({own['mean']:.3f}), for no better "
-        "reason than that it fills nothing in."
+        f"{lead}, but {rest}: we prefer {own['title']} ({own['mean']:.3f}), only because it "
+        "imputes nothing."
     )
 
 

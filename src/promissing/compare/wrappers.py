@@ -1,7 +1,4 @@
-"""Estimators that hand a network, or trees, their table in another form.
-
-Rows or columns with gaps left out, gaps filled modality by modality, columns of text named.
-"""
+"""Estimators that prepare the table for another estimator: networks without NaN, and trees."""
 
 from __future__ import annotations
 
@@ -10,76 +7,135 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    MetaEstimatorMixin,
-    RegressorMixin,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.impute import SimpleImputer
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from promissing.encoding.table_encoder import TableEncoder
 from promissing.estimators.modalities import find_columns
 
 __all__ = [
-    "CodedLabelsClassifier",
-    "CompleteCaseClassifier",
-    "CompleteCaseRegressor",
-    "CompleteFeaturesClassifier",
-    "CompleteFeaturesRegressor",
-    "FilledFusionClassifier",
-    "FilledFusionRegressor",
-    "TextCategoriesClassifier",
-    "TextCategoriesRegressor",
+    "CategoryColumns",
+    "CategoryFrame",
+    "CompleteCases",
+    "CompleteFeatures",
+    "ImputedFusion",
+    "LabelCodes",
 ]
 
 Array = NDArray[Any]
 
 
+def _classifies(wrapper: Any) -> bool:
+    return hasattr(wrapper.estimator, "predict_proba")
+
+
 class _Wrapper(MetaEstimatorMixin, BaseEstimator):
-    """A model that gets its table in another form."""
+    """Fit `estimator` on another form of the table. Classifies if the estimator does.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor
+        It is cloned, and fitted as `estimator_`.
+    """
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def predict(self, X: Any) -> Array:
         """Predict for X (n, p)."""
-        return self.estimator_.predict(self._whole(X))  # type: ignore[no-any-return]
+        return self.estimator_.predict(self._prepare(X))  # type: ignore[no-any-return]
 
-    def _whole(self, X: Any) -> Any:
-        """X as the model knows it."""
-        raise NotImplementedError
+    @available_if(_classifies)
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class (n, K)."""
+        return self.estimator_.predict_proba(self._prepare(X))  # type: ignore[no-any-return]
+
+    @property
+    def classes_(self) -> Array:
+        """The classes of the fitted estimator."""
+        return self.estimator_.classes_  # type: ignore[no-any-return]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the score of the fitted estimator: accuracy or R2."""
+        return self.estimator_.score(self._prepare(X), y)  # type: ignore[no-any-return]
+
+    def _prepare(self, X: Any) -> Any:
+        """Return X in the form that `estimator_` was fitted on."""
+        return X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        if _classifies(self):
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        else:
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
 
 
-class _TextCategories(_Wrapper):
-    def fit(self, X: pd.DataFrame, y: Any) -> Self:
-        """Fit the model, naming the columns of text to it."""
-        text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
-        self.estimator_ = clone(self.estimator).fit(X, y, cat_features=text)
-        if isinstance(self, ClassifierMixin):
-            self.classes_ = self.estimator_.classes_
+class CompleteCases(_Wrapper):
+    """Train on the rows without missing values. In prediction, impute the column's mean."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the estimator on the complete rows of X (n, p)."""
+        X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+        complete = ~np.isnan(X).any(axis=1)
+        if not complete.any():
+            raise ValueError(
+                f"complete-case has nothing to learn from: each of the {len(X)} rows has a missing "
+                "value. Choose another strategy."
+            )
+        lost = np.setdiff1d(y, y[complete])
+        if _classifies(self) and len(lost):
+            raise ValueError(
+                f"complete-case loses every row of class {', '.join(map(str, lost))}: each has a "
+                "missing value. Choose another strategy."
+            )
+        self._means = SimpleImputer(keep_empty_features=True).fit(X)
+        self.estimator_ = clone(self.estimator).fit(X[complete], y[complete])
         return self
 
-    def predict(self, X: Any) -> Array:
-        """Predict for X (n, p)."""
-        return np.asarray(super().predict(X)).ravel()  # CatBoost gives classes as a column.
-
-    def _whole(self, X: Any) -> Any:
-        return X
+    def _prepare(self, X: Any) -> Array:
+        return self._means.transform(X)  # type: ignore[no-any-return]
 
 
-class _FilledFusion(_Wrapper):
-    """Fill the gaps of a table of several modalities, and fit a fusion network on what results.
+class CompleteFeatures(_Wrapper):
+    """Train on the columns without missing values. If there is none, predict the prior."""
 
-    `imputer` fills the encoded table; what it adds, an indicator or the share missing, goes to the
-    modality of the column it tells about, or is one of its own.
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the estimator on the complete columns of X (n, p)."""
+        X = np.asarray(X, dtype=np.float64)
+        self.kept_ = np.flatnonzero(~np.isnan(X).any(axis=0))
+        prior = DummyClassifier(strategy="prior") if _classifies(self) else DummyRegressor()
+        model = clone(self.estimator) if len(self.kept_) else prior
+        self.estimator_ = model.fit(self._columns(X), y)
+        self._means = SimpleImputer(keep_empty_features=True).fit(self._columns(X))
+        return self
+
+    def _columns(self, X: Any) -> Array:
+        X = np.asarray(X, dtype=np.float64)
+        return X[:, self.kept_] if len(self.kept_) else np.zeros((len(X), 1))
+
+    def _prepare(self, X: Any) -> Array:
+        # A column that was complete in training may have missing values now.
+        return self._means.transform(self._columns(X))  # type: ignore[no-any-return]
+
+
+class ImputedFusion(_Wrapper):
+    """Impute a table of several modalities, and train a fusion network on the result.
+
+    Parameters
+    ----------
+    estimator : NanFusionClassifier or NanFusionRegressor
+        The network.
+    imputer : transformer
+        Fills the encoded table. The missing indicators that it adds belong to the modality of
+        their column. Other columns that it adds are a modality of their own.
     """
 
     def __init__(self, estimator: Any, imputer: Any) -> None:
@@ -87,35 +143,31 @@ class _FilledFusion(_Wrapper):
         self.imputer = imputer
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fill the gaps of X (n, p) and fit the network."""
+        """Impute X (n, p) and fit the network."""
         network = clone(self.estimator)
-        # As a frame, so that warnings of the imputer name columns.
+        # A data frame, so that warnings of the imputer name columns.
         self.encoder_ = TableEncoder(scale=False).set_output(transform="pandas").fit(X)
         encoded = self.encoder_.transform(X)
-        modalities = find_columns(network.modalities, network.remainder, X, self.encoder_)
         self.imputer_ = clone(self.imputer).fit(encoded)
         filled = self.imputer_.transform(encoded)
-        groups = self.encoder_.groups_
-        home = {
-            name: [int(k) for k in np.flatnonzero(np.isin(groups, columns))]
+        modalities = find_columns(network.modalities, network.remainder, X, self.encoder_)
+        members = {
+            name: np.flatnonzero(np.isin(self.encoder_.groups_, columns)).tolist()
             for name, columns in modalities.items()
         }
-        added = range(encoded.shape[1], filled.shape[1])
+        n_encoded = encoded.shape[1]
         indicator = getattr(self.imputer_, "indicator_", None)
         if indicator is not None:
-            for k, source in zip(added, indicator.features_, strict=True):
-                for name, columns in home.items():
-                    if source in columns[: np.count_nonzero(np.isin(groups, modalities[name]))]:
-                        columns.append(k)
-        elif added:
-            home["share missing"] = list(added)
-        network.set_params(modalities=home, remainder="drop")
+            for columns in members.values():
+                own = np.flatnonzero(np.isin(indicator.features_, columns))
+                columns.extend((n_encoded + own).tolist())
+        elif filled.shape[1] > n_encoded:
+            members["share missing"] = list(range(n_encoded, filled.shape[1]))
+        network.set_params(modalities=members, remainder="drop")
         self.estimator_ = network.fit(filled, y)
-        if isinstance(self, ClassifierMixin):
-            self.classes_ = self.estimator_.classes_
         return self
 
-    def _whole(self, X: Any) -> Array:
+    def _prepare(self, X: Any) -> Array:
         return self.imputer_.transform(self.encoder_.transform(X))  # type: ignore[no-any-return]
 
     def __sklearn_tags__(self) -> Any:
@@ -124,111 +176,79 @@ class _FilledFusion(_Wrapper):
         return tags
 
 
-class _CompleteCase(_Wrapper):
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model on the rows without gaps."""
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
-        whole = ~np.isnan(X).any(axis=1)
-        if not whole.any():
-            raise ValueError(
-                f"complete-case has nothing to learn from: each of the {len(X)} rows has a gap. "
-                "Choose another strategy."
-            )
-        if isinstance(self, ClassifierMixin):
-            self.classes_ = np.unique(y)
-            lost = [str(c) for c in self.classes_ if not (y[whole] == c).any()]
-            if lost:
-                raise ValueError(
-                    f"complete-case loses every row of class {', '.join(lost)}: each has a gap. "
-                    "Choose another strategy."
-                )
-        self._means = SimpleImputer(keep_empty_features=True).fit(X)
-        self.estimator_ = clone(self.estimator).fit(X[whole], y[whole])
-        return self
+class CategoryColumns(_Wrapper):
+    """Pass the columns of text as `cat_features`, which CatBoost needs."""
 
-    def _whole(self, X: Any) -> Array:
-        return self._means.transform(X)  # type: ignore[no-any-return]
-
-
-class _CompleteFeatures(_Wrapper):
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model on the columns without gaps; on none it predicts the prior."""
-        X = np.asarray(X, dtype=np.float64)
-        self.kept_ = np.flatnonzero(~np.isnan(X).any(axis=0))
-        model = clone(self.estimator) if len(self.kept_) else self._prior()
-        self.estimator_ = model.fit(self._columns(X), y)
-        if isinstance(self, ClassifierMixin):
-            self.classes_ = self.estimator_.classes_
-        self._means = SimpleImputer(keep_empty_features=True).fit(self._columns(X))
-        return self
-
-    def _columns(self, X: Array) -> Array:
-        return X[:, self.kept_] if len(self.kept_) else np.zeros((len(X), 1))
-
-    def _prior(self) -> Any:
-        raise NotImplementedError
-
-    def _whole(self, X: Any) -> Array:
-        # A column that was whole in training may have gaps now: they get its mean.
-        return self._means.transform(self._columns(np.asarray(X, dtype=np.float64)))  # type: ignore[no-any-return]
-
-
-class _Probable(ClassifierMixin):
-    def predict_proba(self: Any, X: Any) -> Array:
-        """The probability of each class (n, K)."""
-        return self.estimator_.predict_proba(self._whole(X))  # type: ignore[no-any-return]
-
-
-class CompleteCaseClassifier(_Probable, _CompleteCase):
-    """Learn from the rows without gaps; at prediction, gaps get the column's mean."""
-
-
-class CompleteCaseRegressor(RegressorMixin, _CompleteCase):
-    """Learn from the rows without gaps; at prediction, gaps get the column's mean."""
-
-
-class CompleteFeaturesClassifier(_Probable, _CompleteFeatures):
-    """Learn from the columns without gaps."""
-
-    def _prior(self) -> Any:
-        return DummyClassifier(strategy="prior")
-
-
-class CompleteFeaturesRegressor(RegressorMixin, _CompleteFeatures):
-    """Learn from the columns without gaps."""
-
-    def _prior(self) -> Any:
-        return DummyRegressor()
-
-
-class TextCategoriesClassifier(_Probable, _TextCategories):
-    """A model that wants to be told which columns are text: CatBoost's."""
-
-
-class TextCategoriesRegressor(RegressorMixin, _TextCategories):
-    """A model that wants to be told which columns are text: CatBoost's."""
-
-
-class FilledFusionClassifier(_Probable, _FilledFusion):
-    """A fusion classifier behind an imputer."""
-
-
-class FilledFusionRegressor(RegressorMixin, _FilledFusion):
-    """A fusion regressor behind an imputer."""
-
-
-class CodedLabelsClassifier(_Probable, _Wrapper):
-    """A classifier whose model takes no labels but 0, 1, ...: XGBoost's."""
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model on the places of the classes."""
-        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
-        self.estimator_ = clone(self.estimator).fit(X, codes)
+    def fit(self, X: pd.DataFrame, y: Any) -> Self:
+        """Fit the estimator on a data frame."""
+        text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
+        self.estimator_ = clone(self.estimator).fit(X, y, cat_features=text)
         return self
 
     def predict(self, X: Any) -> Array:
         """Predict for X (n, p)."""
-        return np.asarray(self.classes_[super().predict(X)])
+        return np.asarray(super().predict(X)).ravel()  # CatBoost returns classes as a column.
 
-    def _whole(self, X: Any) -> Any:
-        return X
+
+class LabelCodes(ClassifierMixin, _Wrapper):
+    """Encode the classes as 0, 1, ..., the only labels that XGBoost accepts."""
+
+    @property
+    def classes_(self) -> Array:
+        """The classes in sorted order."""
+        return self.labels_
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the classifier on the codes of the classes."""
+        self.labels_, codes = np.unique(np.asarray(y), return_inverse=True)
+        self.estimator_ = clone(self.estimator).fit(X, codes)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predict the class of each row of X (n, p)."""
+        return np.asarray(self.labels_[super().predict(X)])
+
+
+class CategoryFrame(TransformerMixin, BaseEstimator):
+    """Convert a table to a data frame of numbers and pandas categories, for tree models.
+
+    Parameters
+    ----------
+    max_categories : int, default=254
+        Largest number of categories of a column. The rarest ones are merged. scikit-learn's trees
+        accept 255.
+    as_text : bool, default=False
+        Whether categories are text with "missing" among them, as CatBoost requires.
+    """
+
+    def __init__(self, *, max_categories: int = 254, as_text: bool = False) -> None:
+        self.max_categories = max_categories
+        self.as_text = as_text
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the categories of every column."""
+        self.encoder_ = TableEncoder(max_categories=self.max_categories, scale=False).fit(X)
+        return self
+
+    def transform(self, X: Any) -> pd.DataFrame:
+        """Return X as a data frame. A category that is new is missing."""
+        check_is_fitted(self)
+        columns: dict[str, Any] = {}
+        for j, column in enumerate(self.encoder_.read(X).T):
+            columns[str(j)] = column
+            if self.encoder_.kinds_[j] != "category":
+                continue
+            codes = np.nan_to_num(column, nan=-1).astype(int)
+            n_categories = np.count_nonzero(self.encoder_.groups_ == j)
+            categories = pd.Categorical.from_codes(codes, categories=np.arange(n_categories))
+            if self.as_text:
+                categories = categories.rename_categories(str).add_categories("missing")
+                categories = pd.Series(categories).fillna("missing").astype(str)
+            columns[str(j)] = categories
+        return pd.DataFrame(columns)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags

@@ -213,7 +213,7 @@ def _compare(
         X,
         y,
         task=problem.task,
-        names=names,
+        strategies=names,
         modalities=problem.modalities,
         folds=found.folds or 5,
         settings=settings,

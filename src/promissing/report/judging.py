@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from promissing.compare import folds as _folds
+from promissing.compare import comparison as _folds
 from promissing.estimators.fusion import build
 from promissing.io.task import Problem
 
