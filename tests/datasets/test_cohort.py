@@ -13,7 +13,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from promissing.datasets import cohort as module
+from promissing.datasets import generated as module
 from promissing.datasets import make_cohort
 
 # Measures, and percent of missing cells and of patients with gaps, from the paper's table.
