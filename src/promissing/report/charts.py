@@ -101,96 +101,92 @@ class Plot:
 
     def line(self, xs: Floats, ys: Floats, style: str, title: str = "") -> None:
         """Join points by a line."""
-        self._add(
-            '<polyline class="line {}" points="{}">{}</polyline>',
-            style, " ".join(self._points(xs, ys)), _tip(title),
-        )  # fmt: skip
+        points = " ".join(self._points(xs, ys))
+        self._add("polyline", _tip(title), class_=f"line {style}", points=points)
 
     def band(self, xs: Floats, low: Floats, high: Floats, style: str) -> None:
         """Fill the area between two lines."""
-        points = self._points(xs, high) + self._points(xs, low)[::-1]
-        self._add('<polygon class="band {}" points="{}"/>', style, " ".join(points))
+        points = " ".join(self._points(xs, high) + self._points(xs, low)[::-1])
+        self._add("polygon", class_=f"band {style}", points=points)
 
     def point(self, x: float, y: float, style: str, title: str = "", radius: float = 4) -> None:
         """Add a dot with a tooltip."""
-        self._add(
-            '<circle class="point {}" cx="{}" cy="{}" r="{}">{}</circle>',
-            style, self.x(x), self.y(y), radius, _tip(title),
-        )  # fmt: skip
+        place = {"cx": self.x(x), "cy": self.y(y), "r": radius}
+        self._add("circle", _tip(title), class_=f"point {style}", **place)
 
     def bar(
         self, left: float, right: float, low: float, high: float, style: str, title: str
     ) -> None:
         """Add a filled rectangle with a tooltip."""
-        a, b, top, bottom = self.x(left), self.x(right), self.y(high), self.y(low)
-        self._add(
-            '<rect class="bar {}" x="{}" y="{}" width="{}" height="{}">{}</rect>',
-            style, a + 0.5, top, round(max(b - a - 1, 0.5), 1), round(max(bottom - top, 0), 1),
-            _tip(title),
-        )  # fmt: skip
+        a, top = self.x(left), self.y(high)
+        width = round(max(self.x(right) - a - 1, 0.5), 1)
+        height = round(max(self.y(low) - top, 0), 1)
+        place = {"x": a + 0.5, "y": top, "width": width, "height": height}
+        self._add("rect", _tip(title), class_=f"bar {style}", **place)
 
     def rule(self, x: tuple[float, float], y: tuple[float, float], style: str) -> None:
         """Add a straight line."""
-        self._add(
-            '<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>',
-            style, self.x(x[0]), self.x(x[1]), self.y(y[0]), self.y(y[1]),
-        )  # fmt: skip
+        self._line(style, (self.x(x[0]), self.x(x[1])), (self.y(y[0]), self.y(y[1])))
 
     def label(self, x: float, y: float, text: str, anchor: str = "start", lift: float = 5) -> None:
         """Add a text slightly above a point."""
-        self._add(
-            '<text class="note" x="{}" y="{}" text-anchor="{}">{}</text>',
-            self.x(x), round(self.y(y) - lift, 1), anchor, text,
-        )  # fmt: skip
+        self._write("note", self.x(x), round(self.y(y) - lift, 1), text, anchor)
 
     def svg(self) -> Markup:
         """Return the whole chart."""
-        return Markup(
-            '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-labelledby="{n}-t {n}-d">'
-            '<title id="{n}-t">{title}</title><desc id="{n}-d">{text}</desc>{axes}{marks}</svg>'
-        ).format(
-            w=self._width, h=self._height, n=self._name, title=self._title, text=self._text,
-            axes=self._axes(), marks=Markup("").join(self._marks),
-        )  # fmt: skip
-
-    def _axes(self) -> Markup:
-        bottom, right = self._height - _BOTTOM, self._width - _RIGHT
-        parts = [
-            Markup(
-                '<line class="gridline" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-                '<text class="tick" x="{}" y="{}" text-anchor="end">{}</text>'
-            ).format(_LEFT, right, y, y, _LEFT - 6, y + 4, self._y.format(value))
-            for value in self._y.ticks
-            for y in (self.y(value),)
-        ]
-        parts += [
-            Markup(
-                '<line class="mark" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-                '<text class="tick" x="{}" y="{}" text-anchor="middle">{}</text>'
-            ).format(x, x, bottom, bottom + 4, x, bottom + 18, self._x.format(value))
-            for value in self._x.ticks
-            for x in (self.x(value),)
-        ]
-        parts.append(
-            Markup(
-                '<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-                '<text class="name" x="{}" y="{}" text-anchor="end">{}</text>'
-                '<text class="name" x="0" y="13">{}</text>'
-            ).format(
-                _LEFT, right, bottom, bottom, right, self._height - 8, self._x.label, self._y.label
-            )
+        name, marks = self._name, self._marks
+        self._marks = []
+        self._add("title", self._title, id=f"{name}-t")
+        self._add("desc", self._text, id=f"{name}-d")
+        self._add_axes()
+        content = Markup("").join(self._marks + marks)
+        return _element(
+            "svg",
+            content,
+            class_="chart",
+            viewBox=f"0 0 {self._width} {self._height}",
+            role="img",
+            aria_labelledby=f"{name}-t {name}-d",
         )
-        return Markup("").join(parts)
+
+    def _add_axes(self) -> None:
+        bottom, right = self._height - _BOTTOM, self._width - _RIGHT
+        for value in self._y.ticks:
+            y = self.y(value)
+            self._line("gridline", (_LEFT, right), (y, y))
+            self._write("tick", _LEFT - 6, y + 4, self._y.format(value), "end")
+        for value in self._x.ticks:
+            x = self.x(value)
+            self._line("mark", (x, x), (bottom, bottom + 4))
+            self._write("tick", x, bottom + 18, self._x.format(value), "middle")
+        self._line("axis", (_LEFT, right), (bottom, bottom))
+        self._write("name", right, self._height - 8, self._x.label, "end")
+        self._write("name", 0, 13, self._y.label, "start")
 
     def _points(self, xs: Floats, ys: Floats) -> list[str]:
         return [f"{self.x(a)},{self.y(b)}" for a, b in zip(xs, ys, strict=True)]
 
-    def _add(self, pattern: str, *values: object) -> None:
-        self._marks.append(Markup(pattern).format(*values))
+    def _line(self, style: str, x: tuple[float, float], y: tuple[float, float]) -> None:
+        self._add("line", class_=style, x1=x[0], x2=x[1], y1=y[0], y2=y[1])
+
+    def _write(self, style: str, x: float, y: float, text: str, anchor: str) -> None:
+        self._add("text", text, class_=style, x=x, y=y, text_anchor=anchor)
+
+    def _add(self, tag: str, content: str = "", **attributes: object) -> None:
+        self._marks.append(_element(tag, content, **attributes))
 
 
-def _tip(title: str) -> Markup:
-    return Markup("<title>{}</title>").format(title) if title else Markup("")
+def _element(tag: str, content: str = "", **attributes: object) -> Markup:
+    """Return an SVG element. Text that is no `Markup` is escaped."""
+    pairs = [
+        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), value)
+        for name, value in attributes.items()
+    ]
+    return Markup("<{0}{1}>{2}</{0}>").format(tag, Markup("").join(pairs), content)
+
+
+def _tip(title: str) -> str:
+    return _element("title", title) if title else ""
 
 
 # ---- the charts

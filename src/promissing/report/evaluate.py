@@ -19,7 +19,7 @@ from promissing.compare.folds import read_target, rounds
 from promissing.estimators.fusion import build
 from promissing.io.task import Problem
 
-__all__ = ["Predictions", "Progress", "evaluate", "evenly_spaced", "predict_rows"]
+__all__ = ["Predictions", "Progress", "evaluate", "evenly_spaced", "predict_rows", "records"]
 
 Array = NDArray[Any]
 Progress = Callable[[int, int, str], object]
@@ -268,9 +268,7 @@ def _classification(rows: Predictions, classes: Array) -> dict[str, Any]:
                 for name, own in zip(names, (upper, ~upper), strict=True)
             ],
         },
-        "by_missing": _by_share_missing(
-            rows, {"accuracy": correct, "certainty": certainty, "spread": rows.spread}
-        ),
+        "by_missing": _by_share_missing(rows, {"accuracy": correct, "certainty": certainty}),
         "trend": _trend(1 - rows.known_share, certainty),
     }
 
@@ -307,19 +305,14 @@ def _calibration(rows: Predictions, classes: Array) -> dict[str, Any]:
         "error": test.error,
         "median": test.median,
         "upper": test.upper,
-        "p_value": test.p_value,
-        "excess": excess.mean(),
         "overconfident": bool(significant and z > 0),
         "underconfident": bool(significant and z < 0),
         "bins": _reliability(hit.ravel(), p.ravel()),
-        "by_class": [
-            {
-                "name": label,
-                "n": int(hit[:, k].sum()),
-                "error": metrics.calibration_error(hit[:, k], p[:, k]),
-            }
-            for k, label in enumerate(classes[own])
-        ],
+        "by_class": records(
+            name=classes[own],
+            n=hit.sum(axis=0),
+            error=[metrics.calibration_error(*pair) for pair in zip(hit.T, p.T, strict=True)],
+        ),
     }
 
 
@@ -327,42 +320,30 @@ def _reliability(hit: Array, p: Array) -> list[dict[str, Any]]:
     """Bins of equal size with 90 % intervals (Wilson). Equal probabilities share a bin."""
     ranks = rankdata(np.round(p, 12)) - 0.5
     which = (ranks * min(_BINS, len(p)) / len(p)).astype(int)
-    bins = []
-    for k in np.unique(which):
-        own, n = which == k, int((which == k).sum())
-        interval = binomtest(int(hit[own].sum()), n).proportion_ci(0.9, "wilson")
-        bins.append(
-            {
-                "n": n,
-                "predicted": p[own].mean(),
-                "observed": hit[own].mean(),
-                "low": interval.low,
-                "high": interval.high,
-            }
-        )
-    return bins
+    bins = [np.flatnonzero(which == k) for k in np.unique(which)]
+    tests = [binomtest(int(hit[own].sum()), len(own)) for own in bins]
+    intervals = [test.proportion_ci(0.9, "wilson") for test in tests]
+    return records(
+        n=[len(own) for own in bins],
+        predicted=[p[own].mean() for own in bins],
+        observed=[hit[own].mean() for own in bins],
+        low=[interval.low for interval in intervals],
+        high=[interval.high for interval in intervals],
+    )
 
 
 def _accuracy_by_certainty(rows: Predictions, classes: Array) -> dict[str, Any]:
     """Accuracy of the most certain rows, for every share of rows that is decided."""
     curve = metrics.accuracy_coverage(rows.y, rows.output, classes=classes)
-    n = len(curve.coverage)
+    n, accuracy = len(curve.coverage), curve.accuracy
     shown = evenly_spaced(n, first=min(19, n - 1))
-    last = {share: max(round(share * n), 1) - 1 for share in _COVERAGES}
+    count = np.maximum(np.round(np.multiply(_COVERAGES, n)).astype(int), 1)
+    limit = curve.certainty[count - 1]
     return {
         "measure": "accuracy",
-        "area": curve.area,
         "coverage": curve.coverage[shown],
-        "value": curve.accuracy[shown],
-        "points": [
-            {
-                "coverage": share,
-                "rows": k + 1,
-                "value": curve.accuracy[k],
-                "limit": curve.certainty[k],
-            }
-            for share, k in last.items()
-        ],
+        "value": accuracy[shown],
+        "points": records(coverage=_COVERAGES, rows=count, value=accuracy[count - 1], limit=limit),
     }
 
 
@@ -398,20 +379,17 @@ def _value_scores(y: Array, predicted: Array) -> dict[str, float]:
 def _error_by_spread(rows: Predictions, random_state: int) -> dict[str, Any]:
     """Absolute errors by the ensemble spread, which is a diagnostic and not an uncertainty."""
     error, spread = np.abs(rows.y - rows.output), rows.spread
-    parts = np.array_split(np.argsort(spread, kind="stable"), min(_SPREAD_BINS, len(spread)))
+    bins = np.array_split(np.argsort(spread, kind="stable"), min(_SPREAD_BINS, len(spread)))
     shown = _draw_points(len(error), random_state)
     return {
         "correlation": _rank_correlation(spread, error),
         "within": float((error <= 2 * spread).mean()),
-        "bins": [
-            {
-                "n": len(own),
-                "spread": spread[own].mean(),
-                "error": error[own].mean(),
-                "deviation": np.sqrt((error[own] ** 2).mean()),
-            }
-            for own in parts
-        ],
+        "bins": records(
+            n=[len(own) for own in bins],
+            spread=[spread[own].mean() for own in bins],
+            error=[error[own].mean() for own in bins],
+            deviation=[np.sqrt((error[own] ** 2).mean()) for own in bins],
+        ),
         "points": {"spread": spread[shown], "error": error[shown]},
     }
 
@@ -426,15 +404,13 @@ def _error_by_known_share(rows: Predictions) -> dict[str, Any]:
     n = np.bincount(which).cumsum()
     mean, share = np.bincount(which, error).cumsum() / n, n / len(error)
     shown = evenly_spaced(len(levels))
-    last = sorted({int(np.searchsorted(share, one - 1e-9)) for one in _COVERAGES}, reverse=True)
+    last = np.unique(np.searchsorted(share, np.subtract(_COVERAGES, 1e-9)))[::-1]
+    limit = -levels[last]
     return {
         "measure": "mean absolute error",
         "coverage": share[shown],
         "value": mean[shown],
-        "points": [
-            {"coverage": share[k], "rows": int(n[k]), "value": mean[k], "limit": -levels[k]}
-            for k in last
-        ],
+        "points": records(coverage=share[last], rows=n[last], value=mean[last], limit=limit),
     }
 
 
@@ -461,11 +437,9 @@ def _measures(
 ) -> list[dict[str, Any]]:
     """Scores of all rows, their standard deviation between folds, and those of a baseline."""
     folds = [scores(truth[rows], predicted[rows]) for _, rows in models]
-    spread, constant = pd.DataFrame(folds).std(), scores(truth, baseline)
-    return [
-        {"name": name, "value": value, "spread": spread.get(name), "baseline": constant[name]}
-        for name, value in scores(truth, predicted).items()
-    ]
+    value, constant = scores(truth, predicted), scores(truth, baseline)
+    spread = pd.DataFrame(folds, columns=list(value)).std().to_list()
+    return records(name=value, value=value.values(), spread=spread, baseline=constant.values())
 
 
 def _by_share_missing(rows: Predictions, values: Mapping[str, Array]) -> list[dict[str, Any]]:
@@ -499,6 +473,11 @@ def _trend(share: Array, values: Array) -> dict[str, Any]:
     clear = p < _SIGNIFICANT and np.sign(np.cov(share, values)[0, 1]) == np.sign(rank)
     direction = "none" if not clear else "rises" if rank > 0 else "falls"
     return {"correlation": float(rank), "p_value": float(p), "direction": direction}
+
+
+def records(**columns: Any) -> list[dict[str, Any]]:
+    """Return columns of equal length as a list of dicts."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def evenly_spaced(n: int, most: int = 160, first: int = 0) -> Array:

@@ -33,6 +33,7 @@ from promissing.report.evaluate import (
     evaluate,
     evenly_spaced,
     predict_rows,
+    records,
 )
 from promissing.report.words import add_words, clip, number
 
@@ -129,10 +130,11 @@ def gather(
     ('regression', 0.0)
     """
     start = time.perf_counter()
-    problem, folds = _read_old(problem, folds, old)
+    if old:
+        problem, folds = _read_old(problem, folds, model, old)
     table = frame if frame is not None else problem.X.assign(**{problem.target: problem.y})
     names = None if strategies is None else tuple(strategies)
-    step = _Steps(progress, folds + 5 + folds * len(names or ()))
+    step = _Steps(progress, folds + 5 + (folds or 5) * len(names or ()))
     step("missing values")
     missing = describe(table, target=problem.target)
     scored, explained, notes = predict_rows(
@@ -189,7 +191,7 @@ def gather(
     return report
 
 
-def _read_old(problem: Problem, folds: int, old: dict[str, Any]) -> tuple[Problem, int]:
+def _read_old(problem: Problem, folds: int, model: Any, old: dict[str, Any]) -> tuple[Problem, int]:
     """Translate the parameters of release 0.1."""
     new = {"positive": "pose(..., positive=...)", "held_out": "folds=0"}
     for name in old:
@@ -202,7 +204,7 @@ def _read_old(problem: Problem, folds: int, old: dict[str, Any]) -> tuple[Proble
         )
     if old.get("positive") is not None:
         problem = replace(problem, positive=old["positive"])
-    return problem, 0 if old.get("held_out") else folds
+    return problem, 0 if old.get("held_out") and model is not None else folds
 
 
 class _Steps:
@@ -389,19 +391,17 @@ def _importance(explained: Predictions, groups: Groups, random_state: int) -> di
     errors = np.nan_to_num(stacked[:, :, 1]) * weights[:, None] / weights.sum()
     error = np.sqrt((errors**2).sum(axis=0))
     flips = sum(decisive) / weights.sum() if decisive else None
+    order = np.argsort(-mean[:, 0], kind="stable")
     return {
         "method": "shapley" if use_shapley else "what_if",
         "rows": int(weights.sum()),
-        "items": [
-            {
-                "name": frames[0].index[g],
-                "importance": mean[g, 0],
-                "error": error[g],
-                "known": mean[g, 2],
-                "decisive": None if flips is None else flips[g],
-            }
-            for g in np.argsort(-mean[:, 0], kind="stable")
-        ],
+        "items": records(
+            name=[frames[0].index[g] for g in order],
+            importance=mean[order, 0],
+            error=error[order],
+            known=mean[order, 2],
+            decisive=[None] * len(order) if flips is None else flips[order],
+        ),
     }
 
 
@@ -450,18 +450,15 @@ def _individual_rows(
                 ],
                 "smallest": None if smallest is None else smallest[i],
             }
-    judged = np.bincount(outcome, minlength=len(kinds))
-    shown = np.bincount(outcome[rows], minlength=len(kinds))
     return {
         "shown": len(items),
         "judged": len(explained.y),
-        "outcomes": [
-            {"name": kind, "judged": int(judged[k]), "shown": int(shown[k])}
-            for k, kind in enumerate(kinds)
-        ],
-        "levels": [
-            {"name": unit, "groups": own} for (unit, _), own in zip(levels, names, strict=True)
-        ],
+        "outcomes": records(
+            name=kinds,
+            judged=np.bincount(outcome, minlength=len(kinds)),
+            shown=np.bincount(outcome[rows], minlength=len(kinds)),
+        ),
+        "levels": records(name=[unit for unit, _ in levels], groups=names),
         "items": [items[row] for row in sorted(items)],
     }
 
@@ -522,16 +519,11 @@ def _smallest_changes(
     if not hasattr(model, "classes_") or n * size**2 * X.shape[1] > _SEARCH_CELLS:
         return None
     found = smallest_change(model, X, groups=groups, exact_up_to=2 if size <= 25 else 1)
-    return [
-        {
-            "names": None if names is None else [str(name) for name in names],
-            "exact": bool(exact),
-            "decision": _as_text(without),
-        }
-        for names, exact, without in zip(
-            found.sets, found.exact, found.decision_without, strict=True
-        )
-    ]
+    return records(
+        names=[None if own is None else [str(name) for name in own] for own in found.sets],
+        exact=found.exact,
+        decision=[_as_text(label) for label in found.decision_without],
+    )
 
 
 def _as_text(value: Any) -> str:
