@@ -181,22 +181,16 @@ def _index(classes: Array, labels: Array) -> Array:
 
 def _positive_last(classes: Array | None, problem: Problem) -> Array | None:
     """Return the classes with the positive one of two last."""
-    positive, target = problem.positive, problem.target
-    if positive is None:
+    if problem.positive is None:
         return classes
-    if classes is None or len(classes) != 2:
-        what = "holds numbers" if classes is None else f"has {len(classes)} classes"
+    labels = [] if classes is None else classes.tolist()
+    chosen = [k for k, label in enumerate(labels) if str(label) == str(problem.positive)]
+    if len(labels) != 2 or not chosen:
         raise ValueError(
-            f"`positive` names one of two classes, and the target {target!r} {what}. "
-            f"Received: {positive!r}"
+            f"`positive` must be one of two classes. The target {problem.target!r} has "
+            f"{few(labels) or 'numbers'}. Received: {problem.positive!r}"
         )
-    labels = classes.tolist()
-    chosen = [label for label in labels if label == positive or str(label) == str(positive)]
-    if not chosen:
-        raise ValueError(
-            f"`positive` must be one of the classes of {target!r}: {labels}. Received: {positive!r}"
-        )
-    return classes if chosen[-1] == labels[1] else classes[::-1]
+    return classes if classes is None or chosen == [1] else classes[::-1]
 
 
 def _possible_folds(y: Array, task: str, folds: int) -> int:

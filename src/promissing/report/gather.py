@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -300,17 +300,10 @@ def _provenance(
         "versions": {
             "promissing": promissing.__version__,
             "Python": platform.python_version(),
-            **{name: _version(name) for name in _PACKAGES},
+            **{name: version(name) for name in _PACKAGES},
         },
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 # ---- explanations

@@ -65,11 +65,11 @@ def p_value(value: float | None) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.2g}"
 
 
-def count(value: int, one: str = "", many: str = "") -> str:
+def count(value: int, one: str = "") -> str:
     """Format a number of things, such as "1,200 rows"."""
     if not one:
         return f"{value:,}"
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
+    return f"{value:,} {one if value == 1 else one + 's'}"
 
 
 def clip(text: Any, most: int = 80) -> str:
