@@ -26,7 +26,6 @@ from promissing.datasets import (
     load,
     load_many,
     loading,
-    make_xor,
     registry,
     tables,
 )
@@ -35,47 +34,6 @@ from promissing.datasets import (
 @pytest.fixture(autouse=True)
 def nothing_in_the_environment(monkeypatch):
     monkeypatch.delenv("PROMISSING_DATA", raising=False)
-
-
-# ---- the XOR problem
-
-
-def test_every_corner_has_its_share_of_the_points():
-    X, y = make_xor(1002, noise=0, random_state=0)
-    corners, counts = np.unique(X, axis=0, return_counts=True)
-    assert corners.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
-    assert sorted(counts) == [250, 250, 251, 251]
-    assert_array_equal(y, X[:, 0] != X[:, 1])
-
-
-def test_noise_is_a_standard_deviation_and_leaves_the_label_alone():
-    X, y = make_xor(40_000, noise=0.25, random_state=1)
-    corner = make_xor(40_000, noise=0, random_state=1)[0]
-    np.testing.assert_allclose((X - corner).std(axis=0), 0.25, atol=0.003)
-    assert_array_equal(y, corner[:, 0] != corner[:, 1])
-    assert 0.02 < (y != ((X[:, 0] > 0.5) != (X[:, 1] > 0.5))).mean() < 0.06
-
-
-def test_points_stand_in_random_order_and_a_seed_repeats_them():
-    X, y = make_xor(random_state=3)
-    assert (X.shape, y.shape, y.dtype.kind) == ((1000, 2), (1000,), "i")
-    assert 200 < y[:500].sum() < 300
-    assert_array_equal(X, make_xor(random_state=3)[0])
-    assert (make_xor()[0] != make_xor()[0]).all()
-    rng = np.random.default_rng(3)
-    assert_array_equal(X, make_xor(random_state=rng)[0])
-    assert (make_xor(random_state=rng)[0] != X).all()
-
-
-@pytest.mark.parametrize("n", [0, -1, 1.5, True, "many"])
-def test_n_must_be_a_whole_number(n):
-    with pytest.raises(ValueError, match="`n` must be a whole number of at least 1. Received: "):
-        make_xor(n)
-
-
-def test_noise_cannot_be_negative():
-    with pytest.raises(ValueError, match="`noise` must be a number of at least 0. Received: -1"):
-        make_xor(noise=-1)
 
 
 # ---- the registry
