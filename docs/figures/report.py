@@ -49,8 +49,8 @@ def main() -> None:
             )
             page.goto(path.as_uri())
             if width == PHONE:
-                page.locator("#sort").select_option("sure")
-                page.locator("#rows [role=option]").nth(2).click()
+                page.locator("#sort").select_option("uncertain")
+                page.locator("#row-list [role=option]").nth(2).click()
                 page.evaluate("document.getElementById('status').scrollIntoView()")
             pictures.append(Image.open(io.BytesIO(page.screenshot())))
         browser.close()

@@ -9,8 +9,8 @@ from promissing.report import render
 pytest.importorskip("playwright.sync_api", reason="the Python package playwright is not installed")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NONE)
 SECTIONS = (
-    *("missing", "prediction", "calibration", "fading", "coverage", "drivers", "browsing"),
-    *("comparison", "made"),
+    *("missing", "prediction", "calibration", "information_loss", "coverage", "importance"),
+    *("rows", "comparison", "provenance"),
 )
 
 
@@ -49,7 +49,15 @@ def test_every_section_and_chart_is_there(visit):
     page = visit()
     for name in SECTIONS:
         assert page.locator(f"#{name} h2").is_visible(), name
-    for name in ("gaps", "histogram", "by-missing", "reliability", "fading", "paths", "coverage"):
+    for name in (
+        "gaps",
+        "histogram",
+        "by-missing",
+        "reliability",
+        "information-loss",
+        "paths",
+        "coverage",
+    ):
         box = page.locator(f'svg.chart[aria-labelledby^="{name}-t"]').bounding_box()
         assert box["width"] > 300, name
         assert box["height"] > 150, name
@@ -57,7 +65,7 @@ def test_every_section_and_chart_is_there(visit):
 
 def test_rows_are_browsed_by_mouse(visit):
     page = visit()
-    options = page.locator("#rows [role=option]")
+    options = page.locator("#row-list [role=option]")
     assert options.count() == 60
     title = page.locator("#row-title")
     first = title.text_content()
@@ -75,7 +83,7 @@ def test_rows_are_browsed_by_mouse(visit):
 def test_rows_are_browsed_by_keyboard(visit):
     page = visit()
     place = page.locator("#place")
-    page.locator("#rows").focus()
+    page.locator("#row-list").focus()
     for key, at in (("ArrowDown", 2), ("j", 3), ("ArrowUp", 2), ("k", 1), ("End", 60), ("Home", 1)):
         page.keyboard.press(key)
         assert place.text_content() == f"{at} of 60", key
@@ -88,24 +96,24 @@ def test_rows_are_browsed_by_keyboard(visit):
 
 def test_rows_are_searched_chosen_and_sorted(visit):
     page = visit()
-    found = cases.binary()["browsing"]
+    found = cases.binary()["rows"]
     name = found["items"][7]["id"]
     page.locator("#search").fill(name)
     assert page.locator("#status").text_content() == "1 of 60 rows"
     assert name in page.locator("#row-title").text_content()
     page.locator("#search").fill("")
     page.locator("#filter").select_option("0")
-    assert page.locator("#rows [role=option]").count() == found["outcomes"][0]["shown"]
+    assert page.locator("#row-list [role=option]").count() == found["outcomes"][0]["shown"]
     page.locator("#filter").select_option("")
     page.locator("#sort").select_option("prediction")
-    shown = page.locator("#rows .value").all_text_contents()
+    shown = page.locator("#row-list .value").all_text_contents()
     values = [int(text.split()[0]) for text in shown]
     assert values == sorted(values, reverse=True)
 
 
 def test_bars_are_those_of_the_row(visit):
     page = visit()
-    item = cases.binary()["browsing"]["items"][0]
+    item = cases.binary()["rows"]["items"][0]
     kinds = ("flips", "supports", "opposes", "none")
     drawn = page.locator("#effects tbody tr").evaluate_all("rows => rows.map(r => r.dataset.kind)")
     assert drawn == [kinds[kind] for _, _, kind, _ in item["bars"][0]["bars"]]
@@ -125,7 +133,7 @@ def test_a_column_named_script_is_text(visit):
     page = visit()
     assert page.locator("script").count() == 2
     assert page.locator("main i, main b").count() == 0
-    assert page.locator("#drivers th", has_text=cases.SCRIPT).first.is_visible()
+    assert page.locator("#importance th", has_text=cases.SCRIPT).first.is_visible()
     page.locator("#search").fill("</script><b>x")
     assert page.locator("#effects th small", has_text="</script><b>x").first.is_visible()
     assert page.seen["dialogs"] == []
@@ -183,7 +191,7 @@ def test_it_prints_light_and_without_controls(visit):
     assert background(page) == "rgb(253, 252, 249)"
     assert not page.locator("#search").is_visible()
     assert page.locator("#row-title").is_visible()
-    assert page.locator("#made h2").is_visible()
+    assert page.locator("#provenance h2").is_visible()
 
 
 def test_without_script_all_but_the_rows_is_there(visit):

@@ -1,10 +1,8 @@
-"""Tables to try things on: the paper's own, from a directory or OpenML, and generated ones."""
+"""Datasets: the benchmark tables of the paper, from a directory or OpenML, and generated tables."""
 
-from promissing.datasets.cohort import Cohort, Truth, make_cohort
-from promissing.datasets.dataset import Dataset, DatasetError
-from promissing.datasets.loading import Loaded, available, load, load_many
-from promissing.datasets.registry import Table, UnknownTableError, tables
-from promissing.datasets.xor import make_xor
+from promissing.datasets.generated import Cohort, Truth, make_cohort, make_xor
+from promissing.datasets.loading import Dataset, Loaded, available, load, load_many
+from promissing.datasets.registry import DatasetError, Table, UnknownTableError, tables
 
 __all__ = [
     "Cohort",

@@ -1,4 +1,4 @@
-"""The 52 tables of the paper's benchmark: what they are called and what they should look like."""
+"""The 52 tables of the paper's benchmark, with names, sizes and OpenML numbers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,73 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from promissing.datasets.dataset import DatasetError
+__all__ = [
+    "TABLES",
+    "DatasetError",
+    "Table",
+    "UnknownTableError",
+    "find",
+    "simplified",
+    "tables",
+    "unknown_table",
+]
+
+
+class DatasetError(ValueError):
+    """A table cannot be loaded. The message names the table and the reason in one line.
+
+    Examples
+    --------
+    >>> from promissing.datasets import DatasetError, load
+    >>> try:
+    ...     load("wind", data="no/such/directory")
+    ... except DatasetError as error:
+    ...     print(str(error)[:37])
+    no/such/directory is not a directory.
+    """
+
+
+class UnknownTableError(DatasetError):
+    """No table has this name.
+
+    Examples
+    --------
+    >>> from promissing.datasets import UnknownTableError, load
+    >>> try:
+    ...     load("electricty", data="openml")
+    ... except UnknownTableError as error:
+    ...     print(error)
+    There is no table 'electricty'. Did you mean 'electricity'?
+    """
 
 
 class Table(NamedTuple):
-    """A table as the paper lists it.
+    """A table of the paper's benchmark.
 
-    `positive` is the label that counts as 1, in the words of OpenML. Where the paper leaves a table
-    out, `excluded` says why.
+    Parameters
+    ----------
+    name : str
+        The name in the paper.
+    slug : str
+        The short name.
+    openml_id : int
+        The number at OpenML.
+    task : {"binary", "regression"}
+        The task.
+    rows : int
+        The number of rows in the paper.
+    features : int
+        The number of features in the paper.
+    positive : str or None
+        The OpenML label that is 1 in a binary task.
+    excluded : str
+        The reason why the paper excludes the table; empty if it does not.
+
+    Examples
+    --------
+    >>> from promissing.datasets import tables
+    >>> tables()[0].name, tables()[0].rows
+    ('space-ga', 3107)
     """
 
     name: str
@@ -27,15 +86,12 @@ class Table(NamedTuple):
     excluded: str
 
 
-class UnknownTableError(DatasetError):
-    """Nothing has this name."""
-
-
 _CHANCE = "net and random forest are near chance on the complete table"
 _POOR = "net and random forest have an SMSE above 1 on the complete table"
 
-# Name, OpenML id, rows, features (as the paper counts them), the label that is 1, why left out.
-# Many of the binary tables are regressions that OpenML cut at the mean of the target: P is below.
+# Name, OpenML number, rows, features (as the paper counts them), the label that is 1, and the
+# reason for exclusion. Many binary tables are regression tables split at the mean of the target by
+# OpenML; "P" is below the mean.
 # fmt: off
 _BINARY: list[tuple[str, int, int, int, str, str]] = [
     ("space-ga", 737, 3107, 6, "P", ""),
@@ -108,14 +164,19 @@ TABLES = (
 
 
 def tables(*, task: str | None = None, excluded: bool = True) -> list[Table]:
-    """The tables of the paper, in its order.
+    """Return the tables of the paper in its order.
 
     Parameters
     ----------
     task : {"binary", "regression"}, optional
-        By default both.
+        The task. By default tables of both tasks are returned.
     excluded : bool, default=True
-        Whether the six that the paper leaves out are among them.
+        Whether to include the six tables that the paper excludes.
+
+    Returns
+    -------
+    list of Table
+        The tables.
 
     Examples
     --------
@@ -128,23 +189,23 @@ def tables(*, task: str | None = None, excluded: bool = True) -> list[Table]:
     return [t for t in TABLES if task in (None, t.task) and (excluded or not t.excluded)]
 
 
-def plain(key: object) -> str:
-    """A name as it is compared: letters and digits, none of them capital."""
+def simplified(key: object) -> str:
+    """Return a name for comparisons: only letters and digits, in lower case."""
     return re.sub(r"[\W_]", "", str(key).lower())
 
 
-_BY_KEY = {plain(key): t for t in TABLES for key in (t.name, t.slug, t.openml_id)}
+_BY_KEY = {simplified(key): t for t in TABLES for key in (t.name, t.slug, t.openml_id)}
 
 
 def find(key: str | int) -> Table | None:
-    """The table of the paper with this slug, name or OpenML id, if there is one."""
-    return _BY_KEY.get(plain(key))
+    """Return the table of the paper with this slug, name or OpenML number, or None."""
+    return _BY_KEY.get(simplified(key))
 
 
-def unknown(key: str | int, others: Iterable[str] = ()) -> UnknownTableError:
-    """The error for a key that names nothing, with what it may have meant."""
-    known = {plain(name): name for name in (*(t.slug for t in TABLES), *others)}
-    known |= {plain(t.name): t.slug for t in TABLES}
-    close = dict.fromkeys(known[name] for name in get_close_matches(plain(key), known))
+def unknown_table(key: str | int, others: Iterable[str] = ()) -> UnknownTableError:
+    """Return the error for an unknown name, with similar names."""
+    known = {simplified(name): name for name in (*(t.slug for t in TABLES), *others)}
+    known |= {simplified(t.name): t.slug for t in TABLES}
+    close = dict.fromkeys(known[name] for name in get_close_matches(simplified(key), known))
     hint = f"Did you mean {' or '.join(map(repr, close))}?" if close else "See datasets.tables()."
     return UnknownTableError(f"There is no table {key!r}. {hint}")

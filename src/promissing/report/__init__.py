@@ -1,6 +1,6 @@
-"""A report on a table and a model: one HTML page that needs nothing else.
+"""A report about a table and a model, as one HTML page that needs no other file.
 
-Three pure stages: `gather` makes a plain dict, which JSON can hold; `render` makes the page of it.
+`gather` computes everything and returns a plain dict that JSON can hold. `render` makes the page.
 """
 
 from promissing.report.gather import STRATEGIES, gather

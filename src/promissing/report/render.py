@@ -1,4 +1,4 @@
-"""The last stage of a report: a page that holds all it needs."""
+"""Render a report as one HTML page that contains everything it needs."""
 
 from __future__ import annotations
 
@@ -10,56 +10,68 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from promissing.report import formats
-from promissing.report.pictures import draw
+from promissing.report import words
+from promissing.report.charts import draw_charts
 
-__all__ = ["embedded", "render"]
+__all__ = ["embed_json", "render"]
 
-# A script ends where its end tag stands, and JavaScript once took two more for ends of lines.
+# "<" could end the script element; old JavaScript takes the last two for line breaks.
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def render(report: dict[str, Any]) -> str:
-    """Make one HTML page of what `gather` returned.
+    """Render a report as one HTML page.
 
-    Everything is inside: style, script, charts and data. The page says that nothing else may be
-    loaded, and that no other script than its own may run. All text is escaped.
+    Style, script, charts and data are part of the page. Its content security policy forbids
+    loading anything else and running any other script. All text is escaped.
+
+    Parameters
+    ----------
+    report : dict
+        The result of `gather`.
+
+    Returns
+    -------
+    str
+        The HTML text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from promissing.io.task import pose
+    >>> from promissing.report import gather, render
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame(rng.normal(size=(40, 2)), columns=["dose", "age"])
+    >>> table["response"] = table["dose"] + rng.normal(size=40)
+    >>> tiny = {"hidden_layer_sizes": (4,), "n_members": 1, "max_iter": 1}
+    >>> found = gather(pose(table, "response"), strategies=None, folds=2, settings=tiny)
+    >>> render(found)[:15]
+    '<!doctype html>'
     """
+    loader = PackageLoader("promissing.report")
     environment = Environment(
-        loader=PackageLoader("promissing.report"),
+        loader=loader,
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {
-        name: getattr(formats, name) for name in ("clip", "count", "number", "p_value", "percent")
-    }
-    script = _asset(environment, "script.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    for function in (words.clip, words.count, words.number, words.p_value, words.percent):
+        environment.filters[function.__name__] = function
+    style, script = (loader.get_source(environment, name)[0] for name in ("style.css", "script.js"))
+    shown = ("kind", "classes", "rows")  # The sections that the script reads.
     return environment.get_template("page.html").render(
         report=report,
-        charts=draw(report),
-        style=Markup(_asset(environment, "style.css")),
+        charts=draw_charts(report),
+        style=Markup(style),
         script=Markup(script),
-        digest=digest,
-        data=embedded(_for_browser(report)),
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        data=embed_json({name: report[name] for name in shown}),
     )
 
 
-def embedded(value: Any) -> Markup:
-    """A value as JSON that can stand inside a script element."""
+def embed_json(value: Any) -> Markup:
+    """Return a value as JSON that is safe inside a script element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(_UNSAFE))
-
-
-def _for_browser(report: dict[str, Any]) -> dict[str, Any]:
-    """What the script needs."""
-    names = ("kind", "classes", "positive", "target_short", "browsing")
-    return {name: report[name] for name in names}
-
-
-def _asset(environment: Environment, name: str) -> str:
-    """The text of a file among the templates, untouched."""
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]

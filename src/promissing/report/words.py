@@ -1,382 +1,488 @@
-"""What the numbers say, in sentences: a headline and a few lines for every section."""
+"""The words of a report: numbers as text, headings, and sentences about the results."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from promissing.report.formats import clip, count, listed, number, p_value, percent
-
-__all__ = ["put_into_words"]
+__all__ = ["MINUS", "add_words", "clip", "count", "join_names", "number", "p_value", "percent"]
 
 Found = dict[str, Any]
 
+NOTHING, MINUS = "\u2013", "\u2212"
+_NBSP = "\u00a0"  # No line break between a number and its unit.
 
-def put_into_words(report: Found) -> None:
-    """Give every section its `headline` and `text`, and the report its `summary` and `figures`."""
-    tell = {
-        "missing": _missing,
-        "prediction": _prediction,
-        "calibration": _calibration,
-        "fading": _fading,
-        "coverage": _coverage,
-        "drivers": _drivers,
-        "browsing": _browsing,
-        "comparison": _comparison,
-    }
-    for name, one in tell.items():
-        if report.get(name):
-            headline, text = one(report[name], report)
-            report[name] |= {"headline": headline, "text": text}
-    report["figures"] = _figures(report)
-    report["summary"] = _summary(report)
+MEASURES = {
+    "AUC": "probability that a row of the class gets a higher predicted probability than a row of "
+    "another class; 0.5 is random, 1 is perfect",
+    "accuracy": "share of the rows whose predicted class is correct",
+    "balanced accuracy": "mean over the classes of the share of rows predicted correctly; a rare "
+    "class counts as much as a frequent one",
+    "Brier score": "mean squared distance between probabilities and true classes; 0 is perfect",
+    "log loss": "mean negative log probability of the true class; 0 is perfect, and confident "
+    "errors cost most",
+    "R2": "explained share of the variance; 0 for always predicting the mean, 1 is perfect",
+    "mean absolute error": "mean distance between predicted and true values, in units of the "
+    "target",
+    "root mean squared error": "the same, but large errors count more",
+    "rank correlation": "Spearman correlation of predicted and true values; 1 is the same order",
+}
+
+
+# ---- numbers as text
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """Format a share as a percentage, such as "12 %". Small positive shares are not shown as 0."""
+    if share is None or not math.isfinite(share):
+        return NOTHING
+    least = 0.5 * 10.0 ** -(digits + 2)
+    if 0 < share < least:
+        return f"<{_NBSP}{100 * 2 * least:g}{_NBSP}%"
+    if 1 - least < share < 1:
+        return f">{_NBSP}{100 * (1 - 2 * least):g}{_NBSP}%"
+    return f"{100 * share:.{digits}f}{_NBSP}%"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Format a number with some significant digits, with an exponent only if necessary."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.{digits - 1}e}".replace("-", MINUS)
+    after = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{after}f}".replace("-", MINUS)
+
+
+def p_value(value: float | None) -> str:
+    """Format a p-value, such as "0.03" or "< 0.001"."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return "< 0.001" if value < 0.001 else f"{value:.2g}"
+
+
+def count(value: int, one: str = "") -> str:
+    """Format a number of things, such as "1,200 rows"."""
+    if not one:
+        return f"{value:,}"
+    return f"{value:,} {one if value == 1 else one + 's'}"
+
+
+def clip(text: Any, most: int = 80) -> str:
+    """Shorten a text to a number of characters, with an ellipsis."""
+    whole = str(text)
+    return whole if len(whole) <= most else whole[: most - 1] + "…"
+
+
+def join_names(names: list[str], most: int = 4) -> str:
+    """Join names in a sentence, such as "a, b and c" or "a, b and 7 more"."""
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _quoted(name: str) -> str:
     return f"\u201c{clip(name, 40)}\u201d"
 
 
+# ---- sections
+
+
+def add_words(report: Found) -> None:
+    """Add title, headline and text to every section, and a summary and key figures to the report.
+
+    Parameters
+    ----------
+    report : dict
+        The results that `gather` computed. It is changed in place.
+    """
+    is_regression = report["kind"] == "regression"
+    sections: dict[str, tuple[str, Callable[[Found, Found], tuple[str, list[str]]]]] = {
+        "missing": ("Missing values", _missing),
+        "prediction": ("Prediction performance", _regression if is_regression else _classes),
+        "calibration": ("Ensemble spread", _ensemble_spread)
+        if is_regression
+        else ("Calibration", _calibration),
+        "information_loss": ("Predictions with less information", _information_loss),
+        "coverage": ("Abstention", _known_share if is_regression else _abstention),
+        "importance": ("Feature importance", _importance),
+        "rows": ("Individual rows", _rows),
+        "comparison": ("Comparison of strategies", _comparison),
+        "provenance": ("Training summary", _training),
+    }
+    for measure in report["prediction"]["measures"]:
+        measure["what"] = MEASURES[measure["name"]]
+    for name, (title, describe) in sections.items():
+        if report.get(name):
+            headline, text = describe(report[name], report)
+            report[name] |= {"title": title, "headline": headline, "text": text}
+    report["figures"] = _figures(report)
+    report["summary"] = _summary(report)
+
+
 def _missing(found: Found, report: Found) -> tuple[str, list[str]]:
     if not found["missing"]:
-        return "Nothing is missing in this table", [
-            f"All {count(found['cells'])} cells are known. The model can still be asked about rows "
-            "with gaps: it was trained to do without any of the columns."
+        return "No values are missing in this table", [
+            f"All {count(found['cells'])} values are known. The model can also predict rows with "
+            "missing values."
         ]
+    complete, rows = found["complete_rows"], found["rows"]
     gappy = [c for c in found["by_column"] if c["missing"]]
     worst = sorted(gappy, key=lambda c: -c["share"])[:3]
-    names = listed([f"{_quoted(c['name'])} ({percent(c['share'])})" for c in worst])
+    names = join_names([f"{_quoted(c['name'])} ({percent(c['share'])})" for c in worst])
     text = [
-        f"Of {count(found['cells'])} cells, {count(found['missing'])} are empty. "
-        f"{count(found['complete_rows'], 'row')} of {count(found['rows'])} "
-        f"({percent(found['complete_rows'] / max(found['rows'], 1))}) "
-        f"{'is' if found['complete_rows'] == 1 else 'are'} complete: whoever deletes rows with "
-        "gaps keeps only these. "
-        f"{count(len(gappy))} of {count(found['columns'], 'column')} "
-        f"{'has' if len(gappy) == 1 else 'have'} gaps; most are in {names}."
+        f"{count(found['missing'])} of {count(found['cells'])} values are missing. "
+        f"{count(complete)} of {count(rows, 'row')} ({percent(complete / max(rows, 1))}) "
+        f"{'is' if complete == 1 else 'are'} complete; deleting rows with missing values would "
+        f"leave only these. {count(len(gappy))} of {count(found['columns'], 'column')} "
+        f"{'has' if len(gappy) == 1 else 'have'} missing values. The highest shares are in {names}."
     ]
-    if found["blocks"]:
+    blocks = len(found["blocks"])
+    if blocks:
         text.append(
-            f"There {'is' if len(found['blocks']) == 1 else 'are'} "
-            f"{count(len(found['blocks']), 'block')} of columns that tend to be missing together, "
-            "as when a whole examination was not done."
+            f"{count(blocks, 'block')} of columns {'tends' if blocks == 1 else 'tend'} to be "
+            "missing together, for example because an examination was not done."
         )
-    return f"{percent(found['share'], 1)} of the table is missing", text
+    return f"{percent(found['share'], 1)} of all values are missing", text
 
 
-def _prediction(found: Found, report: Found) -> tuple[str, list[str]]:
-    by_name = {one["name"]: one for one in found["measures"]}
-    how = (
-        f"Every row was predicted by networks that had not seen it, in {found['folds']} folds."
-        if found["folds"]
-        else "The model was judged as it is. If it was trained on some of these rows, what "
-        "follows flatters it."
+def _how_scored(found: Found) -> str:
+    if found["folds"]:
+        return (
+            "Each row was predicted by networks that were trained without it "
+            f"({found['folds']}-fold cross-validation)."
+        )
+    return (
+        "The given model was scored as it is. If it was trained on some of these rows, the scores "
+        "are too optimistic."
     )
-    if report["kind"] == "regression":
-        r2, error = by_name["R2"], by_name["mean absolute error"]
-        trend = _trend(found, "error", "Its errors are", "larger in", "smaller in")
-        headline = (
-            f"It explains {percent(r2['value'])} of the differences in {report['target_short']}"
-            if (r2["value"] or 0) > 0
-            else f"It predicts {report['target_short']} no better than the mean does"
-        )
-        return headline, [
-            f"{how} A prediction is off by {number(error['value'])} on average; always saying the "
-            f"mean would be off by {number(error['baseline'])}.",
-            *trend,
-        ]
-    right, auc = by_name["accuracy"], by_name["AUC"]
-    ten = round(100 * right["value"])
-    text = [
-        f"{how} It decided {percent(right['value'], 1)} of them rightly, where always saying the "
-        f"most frequent class would be right in {percent(right['baseline'], 1)}. "
-        + (
-            f"Its AUC{_of(report)} is {number(auc['value'])} (0.5 is a coin, 1 is perfect). "
-            if auc["value"] is not None
-            else ""
-        )
-        + f"On average it was {percent(found['certainty'])} sure of what it decided."
+
+
+def _regression(found: Found, report: Found) -> tuple[str, list[str]]:
+    r2, error = _measure(report, "R2")["value"], _measure(report, "mean absolute error")
+    headline = f"The model predicts {report['target_short']} no better than the mean"
+    if (r2 or 0) > 0:
+        headline = f"The model explains {percent(r2)} of the variance of {report['target_short']}"
+    return headline, [
+        f"{_how_scored(found)} The mean absolute error is {number(error['value'])}. Always "
+        f"predicting the mean gives {number(error['baseline'])}.",
+        *_trend(found, "error", number),
     ]
-    text += _trend(found, "certainty", "It is", "more certain of", "less certain of")
-    return f"It is right about {ten} of 100 rows it has not seen", text
 
 
-def _of(report: Found) -> str:
-    """The positive class, where there is one."""
+def _classes(found: Found, report: Found) -> tuple[str, list[str]]:
+    accuracy, auc = _measure(report, "accuracy"), _measure(report, "AUC")["value"]
+    text = (
+        f"{_how_scored(found)} The accuracy is {percent(accuracy['value'], 1)}. Always predicting "
+        f"the most frequent class gives {percent(accuracy['baseline'], 1)}. "
+    )
+    if auc is not None:
+        text += f"The AUC{_for_positive(report)} is {number(auc)} (0.5 is random, 1 is perfect). "
+    text += (
+        "The certainty of a row is the highest class probability. Its mean is "
+        f"{percent(found['certainty'])}."
+    )
+    headline = f"The predicted class is correct in {percent(accuracy['value'])} of the rows"
+    return headline, [text, *_trend(found, "certainty", percent)]
+
+
+def _measure(report: Found, name: str) -> Found:
+    measures: list[Found] = report["prediction"]["measures"]
+    return next(one for one in measures if one["name"] == name)
+
+
+def _for_positive(report: Found) -> str:
     return "" if report["positive"] is None else f" for {_quoted(report['positive'])}"
 
 
-def _trend(found: Found, name: str, subject: str, rises: str, falls: str) -> list[str]:
-    """A sentence on how a quantity changes with the share of a row that is missing.
+def _trend(found: Found, name: str, show: Callable[[float], str]) -> list[str]:
+    """Describe how a quantity changes with the share of missing values of a row.
 
-    The direction is that of the test over all rows. The chart shows means in bins, joined where a
-    bin has ten rows or more: the sentence says if they do not all go the same way.
+    The direction is that of the test over all rows. The chart shows means in bins and joins bins
+    of ten rows or more. If these means do not all change in the same direction, the text says so.
     """
     trend = found["trend"]
     if trend["direction"] is None:
         return []
     p = p_value(trend["p_value"])
-    p = (p if "<" in p else f"= {p}").replace(" ", "\u00a0")
-    test = f"(rank correlation {number(trend['correlation'], 2)}, p\u00a0{p})"
+    p = (p if "<" in p else f"= {p}").replace(" ", _NBSP)
+    test = f"(rank correlation {number(trend['correlation'], 2)}, p{_NBSP}{p})"
     if trend["direction"] == "none":
-        what = "its errors depend" if name == "error" else "its certainty depends"
-        return [f"There is no evidence that {what} on how much of a row is missing {test}."]
-    up = trend["direction"] == "rises"
+        return [f"There is no evidence that the {name} depends on the share missing {test}."]
+    rises = trend["direction"] == "rises"
     slightly = "slightly " if abs(trend["correlation"]) < 0.1 else ""
-    sentence = f"{subject} {slightly}{rises if up else falls} rows with more missing values {test}"
+    sentence = (
+        f"The {name} is {slightly}{'higher' if rises else 'lower'} in rows with more missing "
+        f"values {test}."
+    )
     bins = [one for one in found["by_missing"] if one["n"] >= 10]
     steps = [b[name] - a[name] for a, b in pairwise(bins)]
-    if any((step > 0) != up and step for step in steps):
-        return [f"{sentence}. This is the overall trend: the chart does not follow it throughout."]
+    if any((step > 0) != rises and step for step in steps):
+        return [f"{sentence} This is the overall trend; not all means in the chart follow it."]
     if len(bins) < 2:
-        return [f"{sentence}."]
-    show = number if name == "error" else percent
+        return [sentence]
     first, last = bins[0], bins[-1]
     return [
-        f"{sentence}: the mean is {show(first[name])} where {percent(first['missing'])} of the row "
-        f"is missing, and {show(last[name])} where {percent(last['missing'])} is."
+        f"{sentence} The mean is {show(first[name])} in rows with {percent(first['missing'])} "
+        f"missing values, and {show(last[name])} in rows with {percent(last['missing'])}."
+    ]
+
+
+def _ensemble_spread(found: Found, report: Found) -> tuple[str, list[str]]:
+    rank = found["correlation"]
+    headline = "Rows with a larger ensemble spread have larger errors"
+    if rank is None or rank < 0.1:
+        headline = "The ensemble spread is hardly related to the error"
+    return headline, [
+        "The prediction is the mean of several networks, and the ensemble spread is the standard "
+        "deviation between them. The spread is a diagnostic and not the uncertainty of a "
+        "prediction: it does not include the noise in the target, and it shrinks as values go "
+        "missing, because every network then predicts the mean. Its rank correlation with the "
+        f"absolute error is {number(rank, 2)}. {percent(found['within'])} of the errors are "
+        "smaller than twice the spread."
     ]
 
 
 def _calibration(found: Found, report: Found) -> tuple[str, list[str]]:
-    if report["kind"] == "regression":
-        rank = found["correlation"]
-        if rank is None or rank < 0.1:
-            headline = "How far its networks disagree says little about its errors"
-        else:
-            headline = "Where its networks disagree, its errors are larger"
-        return headline, [
-            "The prediction is the mean of several networks, and the ensemble spread is the "
-            "standard deviation between them. The spread is a diagnostic and not the uncertainty "
-            "of a prediction: it does not contain the noise in the target, and it falls as values "
-            "go missing, because every network then predicts the mean. Its rank correlation with "
-            f"the size of the error is {number(rank, 2)}; {percent(found['within'])} of the errors "
-            "are smaller than twice the spread."
-        ]
-    error, upper = found["error"], found["upper"]
-    by_name = {one["name"]: one for one in report["prediction"]["measures"]}
-    right, sure = by_name["accuracy"]["value"], report["prediction"]["certainty"]
-    if _worse_than_prior(report):
-        headline = "Its probabilities are worse than always predicting the prior"
+    error, median, upper = found["error"], found["median"], found["upper"]
+    if _is_worse_than_prior(report):
+        headline = "The probabilities are worse than always predicting the prior"
+    elif error > upper and found["overconfident"]:
+        headline = "The model is overconfident"
+    elif error > upper and found["underconfident"]:
+        headline = "The model is underconfident"
     elif error > upper:
-        headline = (
-            "It is overconfident"
-            if found["overconfident"]
-            else "It is underconfident"
-            if found["underconfident"]
-            else "Its probabilities are somewhat off"
-        )
-    elif found["median"] > 0.05:
-        headline = "There is no evidence against its probabilities, but the rows are few"
+        headline = "The probabilities are not well calibrated"
+    elif median > 0.05:
+        headline = "There is no evidence of miscalibration, but there are few rows"
     else:
-        headline = "Its probabilities agree with what came true"
+        headline = "The probabilities agree with the observed frequencies"
     text = [
-        "Of rows predicted with a probability of 70 %, 70 in 100 should come true. On average, the "
-        f"probabilities are {number(100 * error, 2)} percentage points away from the observed "
-        f"frequencies (calibration error {number(error, 2)}). If the probabilities were exactly "
-        f"right, {count(report['prediction']['n'], 'row')} would give "
-        f"{number(100 * found['median'], 2)} points in the median and at most "
-        f"{number(100 * upper, 2)} in 95 % of simulations: "
-        + ("the error is larger than that." if error > upper else "the error is not larger.")
-        + f" The mean certainty is {percent(sure, 1)}, and {percent(right, 1)} of the decisions "
-        "are right."
+        "In 100 rows with a predicted probability of 70 %, the class should occur about 70 times. "
+        f"On average, the probabilities differ by {number(100 * error, 2)} percentage points from "
+        f"the observed frequencies (calibration error {number(error, 2)}). If the probabilities "
+        f"were exactly right, {count(report['prediction']['n'], 'row')} would give a median of "
+        f"{number(100 * median, 2)} points and at most {number(100 * upper, 2)} in 95 % of "
+        f"simulations. The observed error is {'larger' if error > upper else 'not larger'} than "
+        f"that. The mean certainty is {percent(report['prediction']['certainty'], 1)}, and the "
+        f"accuracy is {percent(_measure(report, 'accuracy')['value'], 1)}."
     ]
-    if _worse_than_prior(report):
-        loss = by_name["log loss"]
+    if _is_worse_than_prior(report):
+        loss = _measure(report, "log loss")
         text.append(
-            f"The log loss, {number(loss['value'])}, is worse than that of always predicting the "
-            f"prior, {number(loss['baseline'])}."
+            f"The log loss is {number(loss['value'])}. Always predicting the prior gives "
+            f"{number(loss['baseline'])}, which is better."
         )
     return headline, text
 
 
-def _worse_than_prior(report: Found) -> bool:
-    """Whether the log loss is worse than that of always predicting the class shares."""
-    measures = report["prediction"]["measures"]
-    loss = next(one for one in measures if one["name"] == "log loss")
+def _is_worse_than_prior(report: Found) -> bool:
+    """Return whether the log loss is worse than that of always predicting the class shares."""
+    loss = _measure(report, "log loss")
     return bool(loss["value"] > loss["baseline"])
 
 
-def _fading(found: Found, report: Found) -> tuple[str, list[str]]:
-    start, end = found["distance"][0], found["distance"][-1]
-    left = end / start if start else 0.0
-    unit = report["unit"]
-    headline = (
-        "As it is told less, it claims less"
-        if left < 0.35
-        else "As it is told less, it keeps some of its confidence"
-        if left < 0.8
-        else "It stays as confident when it is told less"
-    )
-    many = "modalities" if unit == "modality" else "columns"
-    size = "" if report["kind"] == "regression" else "percentage points "
-    scale = 1 if report["kind"] == "regression" else 100
-    return headline, [
-        f"The {many} of {count(found['rows'], 'row')} were taken away one by one, in "
-        f"{found['orders']} random orders. The prior is what can be said of somebody of whom "
-        f"nothing is known. With all there is, predictions are {number(scale * start, 2)} {size}"
-        f"away from it on average; with nothing, {number(scale * end, 2)}."
+def _remaining_distance(report: Found) -> float:
+    """Return the share of the distance from the prior that remains without known values."""
+    start, end = (report["information_loss"]["distance"][k] for k in (0, -1))
+    return end / start if start else 0.0
+
+
+def _information_loss(found: Found, report: Found) -> tuple[str, list[str]]:
+    left = _remaining_distance(report)
+    where = "close to" if left < 0.35 else "part of the way to" if left < 0.8 else "hardly towards"
+    scale, unit = (1, "") if report["kind"] == "regression" else (100, " percentage points")
+    start, end = (number(round(scale * found["distance"][k], 9), 2) for k in (0, -1))
+    return f"With less information, predictions move {where} the prior", [
+        f"The {'modalities' if report['unit'] == 'modality' else 'columns'} of "
+        f"{count(found['rows'], 'row')} were removed one by one, in {found['orders']} random "
+        "orders. The prior is the prediction for a row without any known value. The mean distance "
+        f"from the prior is {start}{unit} with all known values, and {end}{unit} without any."
     ]
 
 
-def _coverage(found: Found, report: Found) -> tuple[str, list[str]]:
+def _known_share(found: Found, report: Found) -> tuple[str, list[str]]:
+    how = (
+        "Rows are ranked by their share of known values. The ensemble spread is not used, because "
+        "it shrinks as values go missing."
+    )
+    if len(found["points"]) < 2:
+        return "The rows cannot be ranked, because about the same share of each is known", [how]
     whole = found["points"][0]
-    if report["kind"] == "regression":
-        how = (
-            "Rows are ranked by the share of their values that is known. The ensemble spread is "
-            "not used, because it falls as values go missing."
-        )
-        if len(found["points"]) < 2:
-            return "The rows cannot be ranked: about the same share of each is known", [how]
-        half = min(found["points"], key=lambda one: abs(one["coverage"] - 0.5))
-        better = half["value"] < 0.95 * whole["value"]
-        return (
-            "Leaving out the rows with most missing values makes the rest better"
-            if better
-            else "Leaving out the rows with most missing values does not help much",
-            [
-                f"{how} {percent(half['coverage'])} of the rows have a known share of at least "
-                f"{percent(half['limit'])}. Their mean error is {number(half['value'])}, and that "
-                f"of all rows is {number(whole['value'])}."
-            ],
-        )
+    half = min(found["points"], key=lambda one: abs(one["coverage"] - 0.5))
+    effect = "lowers" if half["value"] < 0.95 * whole["value"] else "hardly lowers"
+    return f"Leaving out the rows with most missing values {effect} the error", [
+        f"{how} {percent(half['coverage'])} of the rows have a known share of at least "
+        f"{percent(half['limit'])}. Their mean absolute error is {number(half['value'])}. The mean "
+        f"absolute error of all rows is {number(whole['value'])}."
+    ]
+
+
+def _abstention(found: Found, report: Found) -> tuple[str, list[str]]:
+    whole = found["points"][0]
     part = next(one for one in found["points"] if one["coverage"] == 0.8)
-    gain = part["value"] - whole["value"]
-    headline = (
-        f"If it may abstain on 20 % of the rows, it is right on {percent(part['value'])} of the "
-        "rest"
-        if gain > 0.005
-        else "Abstaining does not make it better"
-    )
+    headline = "Abstention does not improve the accuracy"
+    if part["value"] - whole["value"] > 0.005:
+        headline = f"Abstention on 20 % of the rows raises the accuracy to {percent(part['value'])}"
     return headline, [
-        "A model may say that it does not know. Here the rows it is least sure of abstain first: "
-        f"deciding all, it is right in {percent(whole['value'], 1)}; deciding 80 %, those it is "
-        f"at least {percent(part['limit'])} sure of, in {percent(part['value'], 1)} of them."
+        "The model can abstain on rows with low certainty instead of predicting a class. The "
+        f"accuracy on all rows is {percent(whole['value'], 1)}. On the 80 % of the rows with the "
+        f"highest certainty (at least {percent(part['limit'])}), it is {percent(part['value'], 1)}."
     ]
 
 
-def _drivers(found: Found, report: Found) -> tuple[str, list[str]]:
+def _importance(found: Found, report: Found) -> tuple[str, list[str]]:
     first = found["levels"][0]
-    names = [_quoted(one["name"]) for one in first["items"] if one["importance"]]
+    names = [_quoted(one["name"]) for one in first["items"] if one["importance"]][:2]
     if not names:
-        return "Nothing moves its predictions", ["It says the same of every row."]
-    headline = (
-        f"{names[0]} matters most" if len(names) == 1 else f"{names[0]} and {names[1]} matter most"
+        return f"No {first['unit']} changes the predictions", [
+            "The predictions are the same for every row."
+        ]
+    is_or_are = "is" if len(names) == 1 else "are"
+    shown = (
+        "The charts show the mean absolute Shapley value over rows. Shapley values divide the "
+        "difference between the prediction and the prior among the known values."
+        if first["method"] == "shapley"
+        else "The charts show the mean absolute change over rows."
     )
+    return f"{join_names(names)} {is_or_are} most important", [
+        "Importance measures how much a prediction changes when known values become unknown. "
+        f"Values are only removed, never replaced. {shown}"
+    ]
+
+
+def _rows(found: Found, report: Found) -> tuple[str, list[str]]:
+    by_folds = report["explained"] == "the folds"
     text = [
-        "How much a prediction changes when something becomes unknown tells how much it rests on "
-        "it. No value is made up for this: it is only taken away. "
+        "Each bar shows how the prediction would change if one value or modality were unknown. "
         + (
-            "Shapley values share out the way from knowing nothing to the prediction; shown is "
-            "their mean size over rows."
-            if first["method"] == "shapley"
-            else "Shown is the mean size of the change over rows."
+            "Each row is explained by a network that was not trained on it."
+            if by_folds
+            else "The given model is explained. It may be too certain on rows it was trained on."
         )
     ]
-    return headline, text
-
-
-def _browsing(found: Found, report: Found) -> tuple[str, list[str]]:
-    all_ = found["shown"] == found["judged"]
-    text = [
-        "Each bar tells what the prediction would be if this one thing were unknown. "
-        "Each row is explained by a network that was not trained on it."
-        if report["explained"] == "the folds"
-        else "Each bar tells what the given model would say if this one thing were unknown. "
-        "Of rows it was trained on it may be too sure."
-    ]
-    if not all_:
+    if found["shown"] != found["judged"]:
         text.append(
-            f"Shown are {count(found['shown'])} of {count(found['judged'], 'row')}: some of "
-            "every kind of outcome, so that rare kinds are more frequent here than in the table."
+            f"{count(found['shown'])} of {count(found['judged'], 'row')} are shown. They were "
+            "drawn from every kind of outcome, so rare kinds are more frequent here than in the "
+            "table."
         )
-    return "Why it said what it said, row by row", text
+    return "Each prediction is explained by its known values", text
 
 
 def _comparison(found: Found, report: Found) -> tuple[str, list[str]]:
-    return "Other ways to cope with the gaps", [found["recommendation"]]
+    return "Strategies for missing values were compared on the same folds", [
+        found["recommendation"]
+    ]
+
+
+def _training(found: Found, report: Found) -> tuple[str, list[str]]:
+    text = []
+    if found["rows"] < found["of"]:
+        text.append(
+            f"{count(found['rows'])} of {count(found['of'], 'row')}, drawn at random, were used "
+            "for training and evaluation. Missing values were counted in all rows."
+        )
+    text.append(
+        f"Information loss was computed for {count(report['information_loss']['rows'], 'row')}, "
+        f"and importance for {count(report['importance']['levels'][0]['rows'], 'row')}. "
+        f"{count(report['rows']['shown'], 'individual row')} can be viewed. These rows were drawn "
+        "at random, the individual rows from every kind of outcome."
+    )
+    if report["comparison"] and report["comparison"]["rows"] < found["of"]:
+        text.append(f"Strategies were compared on {count(report['comparison']['rows'], 'row')}.")
+    folds = f"{found['folds']}-fold cross-validation" if found["folds"] else "one given model"
+    return f"{found['model']}, {folds}, random seed {found['seed']}", text
+
+
+# ---- summary
 
 
 def _figures(report: Found) -> list[Found]:
-    """The few numbers at the top of the page."""
-    found, missing = report["prediction"], report["missing"]
-    by_name = {one["name"]: one for one in found["measures"]}
-    figures = [
-        {
-            "value": percent(missing["share"], 1),
-            "label": "of all cells are missing",
-            "note": f"{count(missing['rows'], 'row')}, {count(missing['columns'], 'column')}",
-        }
+    """Return the key figures at the top of the page."""
+    missing = report["missing"]
+    rows = [
+        (
+            percent(missing["share"], 1),
+            "of all values are missing",
+            f"{count(missing['rows'], 'row')}, {count(missing['columns'], 'column')}",
+        )
     ]
     if report["kind"] == "regression":
-        r2, error = by_name["R2"], by_name["mean absolute error"]
-        figures += [
-            {"value": number(r2["value"], 2), "label": "R²", "note": "0 by saying the mean"},
-            {
-                "value": number(error["value"]),
-                "label": "mean absolute error",
-                "note": f"{number(error['baseline'])} by saying the mean",
-            },
-            {
-                "value": number(by_name["rank correlation"]["value"], 2),
-                "label": "rank correlation of predicted and true values",
-                "note": "1 is the same order",
-            },
+        error = _measure(report, "mean absolute error")
+        rows += [
+            (number(_measure(report, "R2")["value"], 2), "R²", "0 for predicting the mean"),
+            (
+                number(error["value"]),
+                "mean absolute error",
+                f"{number(error['baseline'])} for predicting the mean",
+            ),
+            (
+                number(_measure(report, "rank correlation")["value"], 2),
+                "rank correlation of predicted and true values",
+                "1 is the same order",
+            ),
         ]
-        return figures
-    right, auc = by_name["accuracy"], by_name["AUC"]
-    return [
-        *figures,
-        {
-            "value": percent(right["value"]),
-            "label": "of unseen rows decided rightly" if found["folds"] else "decided rightly",
-            "note": f"{percent(right['baseline'])} by the most frequent class",
-        },
-        {"value": f"{auc['value']:.2f}" if auc["value"] is not None else "\u2013",
-         "label": f"AUC{_of(report)}",
-         "note": "0.5 is a coin, 1 is perfect"},
-        {
-            "value": number(report["calibration"]["error"], 2),
-            "label": "calibration error",
-            "note": "if exactly right: "
-            f"{number(report['calibration']['median'], 2)} in the median, 95 % up to "
-            f"{number(report['calibration']['upper'], 2)}",
-        },
-    ]  # fmt: skip
+    else:
+        accuracy, auc = _measure(report, "accuracy"), _measure(report, "AUC")["value"]
+        found = report["calibration"]
+        rows += [
+            (
+                percent(accuracy["value"]),
+                "accuracy in unseen rows" if report["prediction"]["folds"] else "accuracy",
+                f"{percent(accuracy['baseline'])} for the most frequent class",
+            ),
+            (
+                NOTHING if auc is None else f"{auc:.2f}",
+                f"AUC{_for_positive(report)}",
+                "0.5 is random, 1 is perfect",
+            ),
+            (
+                number(found["error"], 2),
+                "calibration error",
+                f"if exactly right: median {number(found['median'], 2)}, 95 % up to "
+                f"{number(found['upper'], 2)}",
+            ),
+        ]
+    return [{"value": value, "label": label, "note": note} for value, label, note in rows]
 
 
 def _summary(report: Found) -> str:
-    """One paragraph that can be read alone."""
-    missing, found = report["missing"], report["prediction"]
-    by_name = {one["name"]: one for one in found["measures"]}
+    """Return one paragraph that can be read alone."""
+    missing = report["missing"]
     parts = [
-        f"This report is about predicting {report['target_short']} from "
-        f"{count(len(report['columns']), 'column')} of {report['source']}, a table of "
-        f"{count(missing['rows'], 'row')} in which {percent(missing['share'], 1)} of the cells are "
-        "missing. Nothing was filled in: the network leaves out what it does not know."
+        f"This report evaluates the prediction of {report['target_short']} from "
+        f"{count(len(report['columns']), 'column')} of {report['source']}. The table has "
+        f"{count(missing['rows'], 'row')}, and {percent(missing['share'], 1)} of its values are "
+        "missing. The network uses the known values only; nothing was imputed."
     ]
     if report["kind"] == "regression":
-        r2 = by_name["R2"]["value"]
+        r2 = _measure(report, "R2")["value"]
         parts.append(f"It explains {percent(max(r2 or 0, 0))} of the variance in unseen rows.")
     else:
-        right = by_name["accuracy"]
+        accuracy, found = _measure(report, "accuracy"), report["calibration"]
         parts.append(
-            f"It decides {percent(right['value'])} of unseen rows rightly, against "
-            f"{percent(right['baseline'])} for always saying the most frequent class."
+            f"The accuracy in unseen rows is {percent(accuracy['value'])}. Always predicting the "
+            f"most frequent class gives {percent(accuracy['baseline'])}."
         )
         if report["positive"] is not None:
             parts.append(f"The positive class is {_quoted(report['positive'])}.")
-        found = report["calibration"]
         parts.append(
-            "There is no evidence that its probabilities are off."
+            "There is no evidence of miscalibration."
             if found["error"] <= found["upper"]
-            else f"Its probabilities are off by {number(100 * found['error'], 2)} percentage "
-            "points on average, more than chance explains."
+            else f"The probabilities differ by {number(100 * found['error'], 2)} percentage points "
+            "from the observed frequencies on average, more than chance explains."
         )
-        if _worse_than_prior(report):
-            parts.append("Its log loss is worse than that of always predicting the prior.")
-    start, end = report["fading"]["distance"][0], report["fading"]["distance"][-1]
-    if start and end / start < 0.35:
-        parts.append("The less it is told of a row, the less it claims.")
-    names = [_quoted(one["name"]) for one in report["drivers"]["levels"][0]["items"][:3]]
-    parts.append(f"What it relies on most: {listed(names)}.")
+        if _is_worse_than_prior(report):
+            parts.append("The log loss is worse than that of always predicting the prior.")
+    if report["information_loss"]["distance"][0] and _remaining_distance(report) < 0.35:
+        parts.append("Predictions move close to the prior as information is lost.")
+    level = report["importance"]["levels"][0]
+    many = "modalities" if level["unit"] == "modality" else "columns"
+    names = [_quoted(one["name"]) for one in level["items"][:3]]
+    parts.append(f"The most important {many} are {join_names(names)}.")
     return " ".join(parts)

@@ -3,7 +3,7 @@
   const $ = (id) => document.getElementById(id);
   const SVG = "http://www.w3.org/2000/svg";
 
-  /* Everything is made of elements and text: nothing from the table is ever read as HTML. */
+  /* Only elements and text nodes are created: no text of the table is read as HTML. */
   const make = (tag, attributes = {}, ...children) => {
     const known = ["svg", "rect", "line"].includes(tag);
     const element = known ? document.createElementNS(SVG, tag) : document.createElement(tag);
@@ -17,7 +17,7 @@
     const button = $("theme");
     const names = ["auto", "light", "dark"];
     const recall = () => { try { return localStorage.getItem("promissing-theme"); } catch { return null; } };
-    const keep = (name) => { try { localStorage.setItem("promissing-theme", name); } catch { /* Not allowed: for now only. */ } };
+    const keep = (name) => { try { localStorage.setItem("promissing-theme", name); } catch { /* Storage is not allowed: the choice is not kept. */ } };
     const apply = (name) => {
       if (name === "auto") root.removeAttribute("data-theme"); else root.dataset.theme = name;
       button.textContent = `Colours: ${name}`;
@@ -33,16 +33,16 @@
   };
 
   const data = JSON.parse($("data").textContent);
-  const { kind, classes, browsing } = data;
+  const { kind, classes, rows: section } = data;
   const numeric = kind === "regression";
   const KINDS = ["flips", "supports", "opposes", "none", "raises", "lowers"];
-  const SAID = {
-    flips: "decisive", supports: "speaks for it", opposes: "speaks against it", none: "no difference",
+  const EFFECT = {
+    flips: "decisive", supports: "supports the class", opposes: "opposes the class", none: "no effect",
     raises: "raises it", lowers: "lowers it",
   };
   const FIRST = 10;
-  const rows = browsing.items.map((item, place) => ({
-    ...item, place, outcomeName: browsing.outcomes[item.outcome].name,
+  const rows = section.items.map((item, place) => ({
+    ...item, place, outcomeName: section.outcomes[item.outcome].name,
   }));
   for (const row of rows) {
     const values = row.bars.flatMap((level) => level.bars.map((bar) => bar[3]));
@@ -70,33 +70,32 @@
       const item = make("li", { id: `row-${row.place}`, role: "option", "aria-selected": "false" },
         make("span", {}, row.id), strip(0, 100 * share, "bar main"),
         make("span", { class: "value" }, say(row.prediction)),
-        make("small", {}, numeric ? `truly ${row.truth}` : `${row.outcomeName} · truly ${row.truth}`));
+        make("small", {}, numeric ? `true value ${row.truth}` : `${row.outcomeName} · true class ${row.truth}`));
       item.addEventListener("click", () => go(k));
       return item;
     });
-    $("rows").replaceChildren(...items);
-    if (!items.length) $("rows").append(make("li", { class: "none-found" }, "No row is like that."));
+    $("row-list").replaceChildren(...items);
+    if (!items.length) $("row-list").append(make("li", { class: "none-found" }, "No row matches."));
     $("status").textContent = `${shown.length} of ${rows.length} rows`;
   };
 
   const sentence = (row) => {
-    const known = `${percent(row.known)} of the row is known.`;
+    const known = `${percent(row.known)} of the values are known.`;
     if (numeric) {
-      return `The model predicts ${number(row.prediction)}; the truth is ${row.truth}. Its networks ` +
-        `differ by ${number(row.spread)} (standard deviation). ${known}`;
+      return `The predicted value is ${number(row.prediction)}, and the true value is ${row.truth}. ` +
+        `The ensemble spread is ${number(row.spread)}. ${known}`;
     }
     const right = row.truth === row.decision;
-    const outcome = classes.length === 2 ? `: a ${row.outcomeName}` : right ? ": right" : ": wrong";
-    let text = `The model predicts ${row.decision}, with a probability of ${percent(row.sure)}. The truth ` +
-      `is ${row.truth}${outcome}. Its networks differ by ${percent(row.spread)} (standard deviation). ${known}`;
+    const outcome = classes.length === 2 ? ` (${row.outcomeName})` : right ? " (correct)" : " (incorrect)";
+    let text = `The predicted class is ${row.decision}, with a probability of ${percent(row.certainty)}. The true ` +
+      `class is ${row.truth}${outcome}. The ensemble spread is ${percent(row.spread)}. ${known}`;
     const small = row.smallest;
     if (small && small.names && small.names.length) {
-      text += ` It would say ${small.decision} if ${small.names.join(" and ")} ` +
-        `${small.names.length > 1 ? "were all" : "were"} unknown` +
-        `${small.exact ? ": nothing less changes its decision." : "."}`;
+      text += ` The predicted class would be ${small.decision} if ${small.names.join(" and ")} ` +
+        `were unknown.${small.exact ? " No smaller loss changes it." : ""}`;
     } else if (small && small.names === null) {
-      text += small.exact ? " No loss of information would change its decision."
-        : " No loss of information was found that would change its decision.";
+      text += small.exact ? " No loss of information changes the predicted class."
+        : " No loss of information was found that changes the predicted class.";
     }
     return text;
   };
@@ -104,7 +103,7 @@
   const effect = (names, [group, change, which, value], reach, prediction) => {
     const name = KINDS[which];
     const width = 50 * Math.min(Math.abs(change) / reach, 1);
-    const bar = make("svg", { class: "strip", role: "img", "aria-label": SAID[name] },
+    const bar = make("svg", { class: "strip", role: "img", "aria-label": EFFECT[name] },
       make("rect", { class: "track", width: "100%", height: "100%" }),
       make("rect", { class: `kind ${name}`, x: `${change < 0 ? 50 - width : 50}%`, width: `${Math.max(width, 0.4)}%`, y: "2", height: "12" }),
       make("line", { class: "zero", x1: "50%", x2: "50%", y1: "0", y2: "100%" }));
@@ -112,7 +111,7 @@
     const told = numeric ? number(then) : `${(100 * then).toFixed(Math.abs(change) < 0.01 ? 1 : 0)}\u00a0%`;
     const head = make("th", { scope: "row", title: names[group] }, names[group], make("small", {}, value));
     return make("tr", { "data-kind": name }, head, make("td", {}, bar),
-      make("td", { class: "number" }, told, make("small", {}, SAID[name])));
+      make("td", { class: "number" }, told, make("small", {}, EFFECT[name])));
   };
 
   const show = () => {
@@ -121,11 +120,11 @@
     $("previous").disabled = current <= 0;
     $("next").disabled = current >= shown.length - 1;
     if (!row) return;
-    const names = browsing.levels[level].groups;
+    const names = section.levels[level].groups;
     const { bars, more, unknown } = row.bars[level];
     $("place").textContent = `${current + 1} of ${shown.length}`;
     $("row-title").textContent = `Row ${row.id}: ` +
-      (numeric ? number(row.prediction) : `${row.decision}, ${percent(row.sure)} sure`);
+      (numeric ? number(row.prediction) : `${row.decision}, ${percent(row.certainty)}`);
     $("row-text").textContent = sentence(row);
     const reach = Math.max(...bars.map((bar) => Math.abs(bar[1])), 1e-9);
     const shift = (sign) => sign + (numeric ? number(reach) : `${Number((100 * reach).toPrecision(2))} points`);
@@ -135,20 +134,20 @@
     $("effects").hidden = !bars.length;
     $("more").hidden = bars.length <= FIRST;
     $("more").textContent = open ? "Show fewer" : `Show all ${bars.length}`;
-    const rest = more ? `${more} more are known, with smaller effects. ` : "";
+    const rest = more ? `${more} more are known and have smaller effects. ` : "";
     const lost = unknown.map((g) => names[g]);
     const few = lost.slice(0, 20).join(", ") + (lost.length > 20 ? ` and ${lost.length - 20} more` : "");
-    $("unknown").textContent = rest + (lost.length ? `Unknown in this row: ${few}.` : `No ${browsing.levels[level].name} is wholly unknown in this row.`);
-    for (const item of $("rows").children) item.setAttribute("aria-selected", String(item.id === `row-${row.place}`));
-    $("rows").setAttribute("aria-activedescendant", `row-${row.place}`);
+    $("unknown").textContent = rest + (lost.length ? `Unknown in this row: ${few}.` : `No ${section.levels[level].name} is entirely unknown in this row.`);
+    for (const item of $("row-list").children) item.setAttribute("aria-selected", String(item.id === `row-${row.place}`));
+    $("row-list").setAttribute("aria-activedescendant", `row-${row.place}`);
   };
 
   const go = (place) => {
     if (!shown.length) return;
     current = Math.min(Math.max(place, 0), shown.length - 1);
     show();
-    /* The list moves, the page does not. */
-    const list = $("rows"), item = $(`row-${shown[current].place}`);
+    /* Scroll the list, not the page. */
+    const list = $("row-list"), item = $(`row-${shown[current].place}`);
     const top = item.offsetTop - list.offsetTop;
     if (top < list.scrollTop) list.scrollTop = top;
     else if (top + item.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top + item.offsetHeight - list.clientHeight;
@@ -156,7 +155,7 @@
 
   const ORDERS = {
     place: (a, b) => a.place - b.place, prediction: (a, b) => b.prediction - a.prediction,
-    sure: (a, b) => a.sure - b.sure, surest: (a, b) => b.sure - a.sure,
+    uncertain: (a, b) => a.certainty - b.certainty, certain: (a, b) => b.certainty - a.certainty,
     spread: (a, b) => b.spread - a.spread, known: (a, b) => a.known - b.known,
   };
   const choose = () => {
@@ -174,7 +173,7 @@
   const keys = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const inField = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
-    const inList = event.target === $("rows");
+    const inList = event.target === $("row-list");
     const steps = inList ? { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 } : {};
     if (!inField) Object.assign(steps, { j: 1, k: -1 });
     if (event.key in steps) go(current + steps[event.key]);
@@ -186,8 +185,8 @@
   };
 
   const levels = () => {
-    if (browsing.levels.length < 2) { $("levels").hidden = true; return; }
-    const buttons = browsing.levels.map((one, k) => {
+    if (section.levels.length < 2) { $("levels").hidden = true; return; }
+    const buttons = section.levels.map((one, k) => {
       const button = make("button", { type: "button", "aria-pressed": String(k === level) }, `By ${one.name}`);
       button.addEventListener("click", () => {
         level = k;

@@ -1,4 +1,4 @@
-"""The generated cohort: of the paper's shape, and with a truth that holds."""
+"""The generated tables: the cohort has the shape of the paper's, and its true model holds."""
 
 import doctest
 
@@ -9,12 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from promissing.datasets import cohort as module
-from promissing.datasets import make_cohort
+from promissing.datasets import generated as module
+from promissing.datasets import make_cohort, make_xor
 
 # Measures, and percent of missing cells and of patients with gaps, from the paper's table.
 PAPER = {
@@ -240,8 +240,7 @@ def model():
 
 
 def auc(X, y):
-    """By 10 folds, twice."""
-    folds = RepeatedStratifiedKFold(n_splits=10, n_repeats=2, random_state=0)
+    folds = StratifiedKFold(n_splits=10, shuffle=True, random_state=0)
     return cross_val_score(model(), encoded(X), y, cv=folds, scoring="roc_auc").mean()
 
 
@@ -254,7 +253,7 @@ def test_models_score_as_in_the_paper_and_worse_without_the_columns_with_gaps(co
 
 def test_so_do_they_on_average_over_cohorts(many):
     """Fitted on 338 patients, as in one of ten folds, and judged on 20,000 others."""
-    scores = []
+    scores, encoded_many = [], encoded(many.X)
     for seed in range(6):
         cohort = make_cohort(338, random_state=seed)
         left, y = without_gaps(cohort)
@@ -262,7 +261,7 @@ def test_so_do_they_on_average_over_cohorts(many):
         fitted = model().fit(encoded(cohort.X), cohort.y), model().fit(encoded(left), y)
         scores.append(
             [
-                roc_auc_score(many.y, fitted[0].decision_function(encoded(many.X))),
+                roc_auc_score(many.y, fitted[0].decision_function(encoded_many)),
                 roc_auc_score(
                     many.y[there],
                     fitted[1].decision_function(encoded(many.X.loc[there, left.columns])),
@@ -278,6 +277,50 @@ def test_no_model_can_know_more_than_the_truth(many):
     known = roc_auc_score(many.y[1::2], fitted.decision_function(encoded(many.complete[1::2])))
     assert best == pytest.approx(0.78, abs=0.015)
     assert best - 0.02 < known < best + 0.01
+
+
+# ---- the XOR problem
+
+
+def test_every_corner_has_its_share_of_the_points():
+    X, y = make_xor(1002, noise=0, random_state=0)
+    corners, counts = np.unique(X, axis=0, return_counts=True)
+    assert corners.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert sorted(counts) == [250, 250, 251, 251]
+    assert_array_equal(y, X[:, 0] != X[:, 1])
+
+
+def test_noise_is_a_standard_deviation_and_leaves_the_label_alone():
+    X, y = make_xor(40_000, noise=0.25, random_state=1)
+    corner = make_xor(40_000, noise=0, random_state=1)[0]
+    assert_allclose((X - corner).std(axis=0), 0.25, atol=0.003)
+    assert_array_equal(y, corner[:, 0] != corner[:, 1])
+    assert 0.02 < (y != ((X[:, 0] > 0.5) != (X[:, 1] > 0.5))).mean() < 0.06
+
+
+def test_points_stand_in_random_order_and_a_seed_repeats_them():
+    X, y = make_xor(random_state=3)
+    assert (X.shape, y.shape, y.dtype.kind) == ((1000, 2), (1000,), "i")
+    assert 200 < y[:500].sum() < 300
+    assert_array_equal(X, make_xor(random_state=3)[0])
+    assert (make_xor()[0] != make_xor()[0]).all()
+    rng = np.random.default_rng(3)
+    assert_array_equal(X, make_xor(random_state=rng)[0])
+    assert (make_xor(random_state=rng)[0] != X).all()
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, "many"])
+def test_n_must_be_a_whole_number(n):
+    with pytest.raises(ValueError, match="`n` must be a whole number of at least 1. Received: "):
+        make_xor(n)
+
+
+def test_noise_cannot_be_negative():
+    with pytest.raises(ValueError, match="`noise` must be a number of at least 0. Received: -1"):
+        make_xor(noise=-1)
+
+
+# ---- the module
 
 
 def test_examples_in_docstrings():

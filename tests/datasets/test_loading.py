@@ -1,4 +1,4 @@
-"""Tables from directories and from OpenML, and what is said when they cannot be had."""
+"""Tables from directories and from OpenML, and what is said when they cannot be loaded."""
 
 import doctest
 import gzip
@@ -25,57 +25,15 @@ from promissing.datasets import (
     UnknownTableError,
     load,
     load_many,
-    make_xor,
+    loading,
     registry,
     tables,
-    xor,
 )
 
 
 @pytest.fixture(autouse=True)
 def nothing_in_the_environment(monkeypatch):
     monkeypatch.delenv("PROMISSING_DATA", raising=False)
-
-
-# ---- the XOR problem
-
-
-def test_every_corner_has_its_share_of_the_points():
-    X, y = make_xor(1002, noise=0, random_state=0)
-    corners, counts = np.unique(X, axis=0, return_counts=True)
-    assert corners.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
-    assert sorted(counts) == [250, 250, 251, 251]
-    assert_array_equal(y, X[:, 0] != X[:, 1])
-
-
-def test_noise_is_a_standard_deviation_and_leaves_the_label_alone():
-    X, y = make_xor(40_000, noise=0.25, random_state=1)
-    corner = make_xor(40_000, noise=0, random_state=1)[0]
-    np.testing.assert_allclose((X - corner).std(axis=0), 0.25, atol=0.003)
-    assert_array_equal(y, corner[:, 0] != corner[:, 1])
-    assert 0.02 < (y != ((X[:, 0] > 0.5) != (X[:, 1] > 0.5))).mean() < 0.06
-
-
-def test_points_stand_in_random_order_and_a_seed_repeats_them():
-    X, y = make_xor(random_state=3)
-    assert (X.shape, y.shape, y.dtype.kind) == ((1000, 2), (1000,), "i")
-    assert 200 < y[:500].sum() < 300
-    assert_array_equal(X, make_xor(random_state=3)[0])
-    assert (make_xor()[0] != make_xor()[0]).all()
-    rng = np.random.default_rng(3)
-    assert_array_equal(X, make_xor(random_state=rng)[0])
-    assert (make_xor(random_state=rng)[0] != X).all()
-
-
-@pytest.mark.parametrize("n", [0, -1, 1.5, True, "many"])
-def test_n_must_be_a_whole_number(n):
-    with pytest.raises(ValueError, match="`n` must be a whole number of at least 1. Received: "):
-        make_xor(n)
-
-
-def test_noise_cannot_be_negative():
-    with pytest.raises(ValueError, match="`noise` must be a number of at least 0. Received: -1"):
-        make_xor(noise=-1)
 
 
 # ---- the registry
@@ -290,7 +248,11 @@ def test_nothing_is_read_outside_the_directory(tmp_path):
     [
         ({}, lambda f: f.drop(columns="target"), "has no column 'target'"),
         ({}, lambda f: f.assign(target=range(12)), "the target of .* must be 0 and 1"),
-        ({"task": "regression"}, lambda f: f.assign(target=np.nan), "must be numbers without gaps"),
+        (
+            {"task": "regression"},
+            lambda f: f.assign(target=np.nan),
+            "must be numbers without missing",
+        ),
         ({"task": "ranking"}, lambda f: f, r"the task is 'ranking', not one of \('binary', 'reg"),
         ({"modalities": {"m": ["z"]}}, lambda f: f, "has no column 'z'"),
     ],
@@ -475,7 +437,7 @@ def test_the_registry_says_which_label_is_1(openml, tmp_path):
     openml.add(847, "wind", columns, ["5,yes", "6,no"], "class")
     phoneme, wind = load_many(["phoneme", "wind"], data_home=tmp_path).datasets
     assert phoneme.y.tolist() == wind.y.tolist() == [1, 0]
-    assert "the label 'P' is not there; 'yes' is 1" in wind.notes
+    assert "there is no label 'P'; 'yes' is 1" in wind.notes
     assert not any("label" in note for note in phoneme.notes)
 
 
@@ -508,14 +470,14 @@ def test_what_openml_warns_of_is_a_note(openml, tmp_path):
 
 
 def test_a_table_openml_does_not_have(openml, tmp_path):
-    message = r"^Table 'wind' \(OpenML 847\) cannot be had: Dataset with data_id 847 not found.$"
+    message = r"^Table 'wind' \(OpenML 847\) cannot be loaded: Dataset with data_id 847 not found.$"
     with pytest.raises(DatasetError, match=message):
         load("wind", data_home=tmp_path)
 
 
 def test_a_wrong_checksum(openml, tmp_path):
     serve_wind(openml, md5_checksum="0" * 32)
-    message = r"^Table 'wind' \(OpenML 847\) cannot be had: The md5 checksum of [^\n]*$"
+    message = r"^Table 'wind' \(OpenML 847\) cannot be loaded: The md5 checksum of [^\n]*$"
     with pytest.raises(DatasetError, match=message):
         load("wind", data_home=tmp_path)
     serve_wind(openml)
@@ -541,8 +503,8 @@ def test_no_network_and_no_cache(no_network, tmp_path):
     with pytest.raises(DatasetError) as error:
         load("wind", data_home=tmp_path)
     assert re.fullmatch(
-        rf"Table 'wind' \(OpenML 847\) is neither in scikit-learn's cache \({tmp_path}\) nor can "
-        r"it be fetched: .*refused. Go online once, or name a directory that has it.",
+        rf"Table 'wind' \(OpenML 847\) is not in scikit-learn's cache \({tmp_path}\) and cannot be "
+        r"downloaded: .*refused. Connect to the internet, or name a directory that has it.",
         str(error.value),
     )
     assert no_network
@@ -551,7 +513,9 @@ def test_no_network_and_no_cache(no_network, tmp_path):
 def test_a_cache_that_cannot_be_written(openml, tmp_path):
     serve_wind(openml)
     (tmp_path / "openml").write_text("a file where a directory should be")
-    with pytest.raises(DatasetError, match=r"^Table 'wind' \(OpenML 847\) cannot be had: [^\n]*$"):
+    with pytest.raises(
+        DatasetError, match=r"^Table 'wind' \(OpenML 847\) cannot be loaded: [^\n]*$"
+    ):
         load("wind", data_home=tmp_path)
 
 
@@ -590,7 +554,7 @@ def test_every_table_at_hand_loads():
 
 
 def test_examples_in_docstrings():
-    for module in (xor, registry):
+    for module in (loading, registry):
         result = doctest.testmod(module)
         assert result.attempted
         assert not result.failed
