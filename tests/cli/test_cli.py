@@ -99,6 +99,13 @@ def test_help_and_completion_load_click_and_rich_only():
     assert min(seconds) < 2, "a busy machine may be slow, but not so slow"
 
 
+def test_help_shows_whole_summaries():
+    said = run("--help").stdout
+    for name in main.list_commands(None):
+        if name != "experiment":
+            assert main.get_command(None, name).help.splitlines()[0] in said
+
+
 def test_mechanisms_are_those_of_the_library():
     assert sorted(MECHANISMS) == sorted(NAMES)
 
@@ -155,7 +162,7 @@ def test_a_model_remembers_what_stood_for_missing(tmp_path):
     assert silent.stdout == said.stdout
     page = tmp_path / "r.html"
     again = run("report", tmp_path / "t.csv", "--target", "y", "--model", out, "--out", page,
-                "--no-compare")  # fmt: skip
+                "--no-compare", "--held-out")  # fmt: skip
     assert "As when the model was fitted" in again.stderr
 
 
@@ -565,6 +572,18 @@ def test_models_that_are_none(place, tmp_path):
     )
 
 
+def test_a_model_of_several_targets_is_refused(tmp_path):
+    X = np.arange(40.0).reshape(20, 2)
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    for name, model, y in (
+        ("labels", promissing.NanMLPClassifier((2,), max_iter=1), X % 3 > 1),
+        ("numbers", promissing.NanMLPRegressor((2,), max_iter=1), X),
+    ):
+        path = tmp_path / f"{name}.safetensors"
+        model.set_params(n_members=1, random_state=0).fit(X, y).save(path)
+        assert "predicts several targets at once" in refused("predict", path, tmp_path / "t.csv")
+
+
 def test_text_where_a_number_was_is_named(place):
     line = refused(
         *("predict", place / "classes.safetensors", "-"), input="age,marker\nold,1\n50,2\n"
@@ -616,6 +635,6 @@ def test_the_guide_names_every_command_and_option():
     for name in main.list_commands(None):
         assert f"promissing {name}" in text
         command = main.get_command(None, name)
-        if name in ("describe", "simulate", "fit", "predict", "explain"):
+        if name != "experiment":
             for option in (o for p in command.params for o in p.opts if o.startswith("--")):
                 assert option in text, (name, option)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from promissing.io.task import Problem
 
 # A warning of the encoder that repeats a note about the same column.
-CATEGORY_WARNING = "Column .* is text, is taken for a category"
+CATEGORY_WARNING = "Column .* is text.* a category"
 _KINDS = ("number", "boolean", "category", "date")
 _MOST_NAMES = 8  # Column names in one message.
 
@@ -377,14 +377,20 @@ def read_problem(
 
 def read_model(path: str) -> Any:
     """Read a model of one target, written by `promissing fit` or `save`."""
+    import numpy as np
+    import pandas as pd
+
     from promissing.estimators import load
 
     model = load(path)
-    if getattr(model._target, "multilabel", False) or model.prior_.ndim != 1:
-        raise ValueError(f"{path} predicts several labels at once. Use it from Python.")
-    if not hasattr(model, "classes_") and model.n_outputs_ > 1:
-        raise ValueError(f"{path} predicts several numbers at once. Use it from Python.")
-    return model
+    # The prediction of an empty row shows whether there are several targets.
+    empty: Any = np.full((1, model.n_features_in_), np.nan)
+    if hasattr(model, "feature_names_in_"):
+        empty = pd.DataFrame(empty, columns=model.feature_names_in_)
+    min_known = model.min_known
+    if model.set_params(min_known=0.0).predict(empty).ndim > 1:
+        raise ValueError(f"{path} predicts several targets at once. Use it from Python.")
+    return model.set_params(min_known=min_known)
 
 
 def as_fitted(model: Any, reading: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ _MOST_CLASSES = 10  # Classes shown in the terminal.
 @click.option(
     "--augment/--no-augment",
     default=True,
-    help="Remove more values during training, for calibrated predictions of incomplete rows.",
+    help="Remove more values during training, so that the model learns from incomplete rows.",
 )
 @click.option(
     "--hold-out",
