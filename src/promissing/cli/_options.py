@@ -224,14 +224,19 @@ def _one_line(error: BaseException) -> str:
 
 
 # Options that are named differently from the parameter.
-_OPTION_NAMES = {"max_iter": "epochs", "n_members": "members", "random_state": "seed"}
+_OPTION_NAMES = {
+    "extra_missing": "extra",
+    "max_iter": "epochs",
+    "n_members": "members",
+    "random_state": "seed",
+}
 _UNKNOWN = "\0"  # Marks code that corresponds to no option.
 
 
 def with_option_names(message: str) -> str:
     """Replace the parameters in a library message by options.
 
-    The library writes code in backticks: `epochs=5` becomes --epochs 5. Advice with other code is
+    The library writes code in backticks: `max_iter=5` becomes --epochs 5. Advice with other code is
     about Python and is left out. The first sentence states the problem and is always kept.
     """
     if "`" not in message:

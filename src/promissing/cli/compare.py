@@ -107,18 +107,14 @@ def _show(found: Comparison) -> None:
 def comparison_table(lines: list[dict[str, Any]], metric: str, title: str) -> Any:
     """Return the scores of the strategies as a table; the best one has no p-value."""
     columns = ("strategy", f"{metric}>", "spread>", "difference>", "p>", "seconds>")
-    rows = (
-        (
-            line["title"],
-            f"{line['mean']:.3f}",
-            f"{line['spread']:.3f}",
-            "" if p is None else f"{line['difference']:.3f}",
-            "" if p is None else f"{p:.2g}" if p >= 0.001 else "< 0.001",
-            f"{line['seconds']:.1f}",
-        )
-        for line in lines
-        for p in (line["p"],)
-    )
+    rows = []
+    for line in lines:
+        p, difference = "", ""
+        if line["p"] is not None:
+            p = f"{line['p']:.2g}" if line["p"] >= 0.001 else "< 0.001"
+            difference = f"{line['difference']:.3f}"
+        mean, spread = f"{line['mean']:.3f}", f"{line['spread']:.3f}"
+        rows.append((line["title"], mean, spread, difference, p, f"{line['seconds']:.1f}"))
     return _terminal.table(title, columns, rows)
 
 

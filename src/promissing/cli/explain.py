@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
 import click
@@ -222,13 +221,15 @@ def _show(kind: str, result: Any, model: Any, X: Any) -> None:
     if kind == "importance":
         largest = float(result["importance"].max()) or 1.0
         rows = (
-            (name, f"{size:.4f} ± {error:.4f}", bar(size / largest))
-            for name, size, error in zip(
-                result.index, result["importance"], result["standard_error"], strict=True
+            (
+                name,
+                f"{line.importance:.4f} ± {line.standard_error:.4f}",
+                bar(line.importance / largest),
             )
+            for name, line in result.head(_MOST_BARS).iterrows()
         )
-        title, columns = "Importance: the mean change if missing", ("", "importance>", "")
-        out.print(_terminal.table(title, columns, islice(rows, _MOST_BARS)))
+        title = "Importance: the mean change if missing"
+        out.print(_terminal.table(title, ("", "importance>", ""), rows))
         return
     known = model.known_share(X)
     for i in range(min(len(result.index), _MOST_ROWS)):
