@@ -363,7 +363,7 @@ def run(*words):
     [
         ("sucess", ("--out", "r.html"), "Did you mean 'success'?"),
         ("success", ("--out", "r.pdf"), "unknown suffix '.pdf'"),
-        ("success", ("--out", "r.html", "--held-out"), "--held-out requires --model"),
+        ("success", ("--out", "r.html", "--held-out"), "--held-out is about a --model"),
         ("success", ("--out", "r.html", "--compare", "men"), "There is no strategy 'men'"),
         ("success", ("--out", "r.html", "--compare", "mean", "--no-compare"), "not both"),
         ("success", ("--out", "r.html", "--model", "no.safetensors"), "no.safetensors"),
