@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 import promissing
 from promissing.cli import main
-from promissing.cli._common import clear_errors, shown
-from promissing.cli._words import in_shell_words
+from promissing.cli._options import one_line_errors, with_option_names
+from promissing.cli._terminal import printable
 from promissing.cli.simulate import MECHANISMS
 from promissing.missingness import NAMES
 
@@ -99,6 +99,13 @@ def test_help_and_completion_load_click_and_rich_only():
     assert min(seconds) < 2, "a busy machine may be slow, but not so slow"
 
 
+def test_help_shows_whole_summaries():
+    said = run("--help").stdout
+    for name in main.list_commands(None):
+        if name != "experiment":
+            assert main.get_command(None, name).help.splitlines()[0] in said
+
+
 def test_mechanisms_are_those_of_the_library():
     assert sorted(MECHANISMS) == sorted(NAMES)
 
@@ -121,7 +128,7 @@ def test_describe_tells_machines(place):
 def test_describe_suspects_sentinels():
     table = "a,b,[red]\x1b[1m\n1,?,1\n-999,x,2\n3,y,3\n4,?,4\n"
     result = run("describe", "-", input=table)
-    assert "Perhaps missing in disguise" in result.stdout
+    assert "Values that may mean missing" in result.stdout
     assert "-999" in result.stdout
     assert "'?'" in result.stdout
     assert "--missing-values '-999,?'" in result.stderr
@@ -136,7 +143,7 @@ def test_describe_suspects_sentinels():
 
 def test_describe_refuses_an_unknown_target(place):
     line = refused("describe", place / "table.csv", "--target", "relaps")
-    assert "There is no column 'relaps'. Did you mean 'relapse'?" in line
+    assert "--target: there is no column 'relaps'. Did you mean 'relapse'?" in line
 
 
 def test_a_model_remembers_what_stood_for_missing(tmp_path):
@@ -155,7 +162,7 @@ def test_a_model_remembers_what_stood_for_missing(tmp_path):
     assert silent.stdout == said.stdout
     page = tmp_path / "r.html"
     again = run("report", tmp_path / "t.csv", "--target", "y", "--model", out, "--out", page,
-                "--no-compare")  # fmt: skip
+                "--no-compare", "--held-out")  # fmt: skip
     assert "As when the model was fitted" in again.stderr
 
 
@@ -202,7 +209,7 @@ def test_a_model_remembers_its_target_its_identifier_and_how_its_file_was_read(t
     assert made["case"][2] == "002"
     assert (made["known"] == 1).all()
     assert "Column 'y' is the target of the model: it is not used." in result.stderr
-    assert "does not know" not in result.stderr
+    assert "unknown to the model" not in result.stderr
     assert explained.splitlines()[1].startswith("002,2,")
 
 
@@ -237,7 +244,7 @@ def test_an_unpacked_file_may_be_allowed_to_be_larger(tmp_path):
         ("No gap in training. Train with `augment` to teach it.",
          "No gap in training. Train with --augment to teach it."),
         ("It diverged. Lower `learning_rate_init`, or raise `max_iter`.",
-         "It diverged. raise --epochs."),
+         "It diverged. Raise --epochs."),
         ("`model` must be a classifier. See `what_if`.", "model must be a classifier."),
         ("Pass `kinds={'a b': 'number', 'c': 'date'}`.", "Pass --kinds 'a b=number,c=date'."),
         ("Pass `missing_values=['<0,5', '?']`.", "Pass --missing-values '\"<0,5\",?'."),
@@ -246,7 +253,7 @@ def test_an_unpacked_file_may_be_allowed_to_be_larger(tmp_path):
     ],
 )  # fmt: skip
 def test_messages_are_in_terms_of_the_command_line(said, shown):
-    assert in_shell_words(said) == shown
+    assert with_option_names(said) == shown
 
 
 # Gaps on demand
@@ -260,7 +267,7 @@ def test_simulate_makes_gaps(place, tmp_path, mechanism):
     result = run("simulate", source, *how, "--out", out, "--seed", 1)
     frame = pd.read_csv(out)
     assert frame.isna().sum().tolist() == [30, 0, 0]
-    assert "30 values lost" in result.stderr
+    assert "30 values removed" in result.stderr
     run("simulate", source, *how, "--out", tmp_path / "again.csv", "--seed", 1)
     assert (tmp_path / "again.csv").read_bytes() == out.read_bytes()
 
@@ -288,11 +295,11 @@ def test_simulate_writes_a_cohort_and_its_modalities(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "Give a FILE, or --cohort N, or --xor N"),
-        (["t.csv", "--xor", 3], "one of them"),
-        (["t.csv"], "Say how values are lost"),
-        (["--xor", 9, "--ratio", 0.1], "--mechanism and --ratio go together"),
-        (["--xor", 9, "--modalities-out", "m.toml"], "for the modalities of --cohort"),
+        ([], "Give exactly one of FILE, --cohort N and --xor N"),
+        (["t.csv", "--xor", 3], "exactly one of"),
+        (["t.csv"], "FILE needs --mechanism and --ratio"),
+        (["--xor", 9, "--ratio", 0.1], "--mechanism and --ratio must be given together"),
+        (["--xor", 9, "--modalities-out", "m.toml"], "--modalities-out requires --cohort"),
         (["--xor", 9, "--mechanism", "mcar", "--ratio", 1.5], "1.5 is not in the range"),
         (["--xor", 9, "--mechanism", "mcar", "--ratio", 0.1, "--columns", "x3"], "mean 'x2'|'x1'"),
     ],
@@ -312,7 +319,7 @@ def test_fit_says_what_was_learnt_from_what(place, tmp_path):
     result = run(*fit, "--out", out, "--drop", "length,id")
     assert "relapse (classification)" in result.stdout
     assert "150 rows, 4 columns" in result.stdout
-    assert re.search(r"On \d+ rows held out, which chose the epoch", result.stdout)
+    assert re.search(r"Scores on \d+ held-out rows", result.stdout)
     assert "auc: " in result.stdout
     model = promissing.load(out)
     assert model.feature_names_in_.tolist() == ["age", "marker", "ward", "code"]
@@ -384,7 +391,7 @@ def test_predict_of_a_number_tells_how_far_the_members_lie_apart(place):
     made = pd.read_csv(pd.io.common.StringIO(result.stdout))
     assert made.columns.tolist() == ["prediction", "spread", "known", "unsure"]
     assert (made["unsure"] == ((made["spread"] > 0.5) | (made["known"] < 0.5))).all()
-    assert "--unsure-below is about the probability" in refused(*call, "--unsure-below", 0.6)
+    assert "--unsure-below is a class probability" in refused(*call, "--unsure-below", 0.6)
 
 
 def test_a_small_spread_never_accepts_a_row_with_missing_values(place):
@@ -419,13 +426,13 @@ def test_a_column_that_is_lacking_is_unknown(place, tmp_path):
     full[["age", "ward", "code"]].assign(more=1).to_csv(table, index=False)
     call = ["predict", place / "classes.safetensors", table]
     result = run(*call, "--out", tmp_path / "a.csv")
-    assert "lacks column 'marker' the model knows: unknown in every row" in result.stderr
-    assert "has column 'more' the model does not know: ignored" in result.stderr
+    assert "lacks column 'marker' of the model: missing in every row" in result.stderr
+    assert "has column 'more' unknown to the model: ignored" in result.stderr
     full.assign(marker=np.nan).to_csv(tmp_path / "gaps.csv", index=False)
     run("predict", call[1], tmp_path / "gaps.csv", "--out", tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
     line = refused(*call, "--strict", "--out", tmp_path / "c.csv")
-    assert "lacks column 'marker' the model knows. Without --strict" in line
+    assert "lacks column 'marker' of the model. Without --strict" in line
     assert not (tmp_path / "c.csv").exists()
 
 
@@ -475,7 +482,7 @@ def test_explain_names_the_class_and_lets_it_be_chosen(place, kind):
 
 def test_explain_of_a_number(place):
     call = ["explain", place / "number.safetensors", place / "table.csv", "--rows", 1]
-    assert "change if unknown" in run(*call).stdout
+    assert "change if missing" in run(*call).stdout
     assert "must be a classifier" in refused(*call, "--kind", "smallest")
 
 
@@ -519,7 +526,11 @@ def test_explain_refuses_rows_and_groups_that_are_not_there(place):
         ("y\n" + "u\nv\n" * 30, {}, "There is no column to predict 'y' from"),
         ("a,y\n" + "1,u\n2,v\n" * 30, {"--out": "m.csv"}, "unknown suffix '.csv'"),
         ("a,y\n" + "1,u\n2,v\n" * 30, {"--out": "no/m.safetensors"}, "There is no directory no"),
-        ("a,y\n" + "1,u\n2,v\n" * 30, {"--out": "-"}, "A model is a file"),
+        (
+            "a,y\n" + "1,u\n2,v\n" * 30,
+            {"--out": "-"},
+            "A model cannot be written to standard output",
+        ),
     ],
 )
 def test_fit_refuses_bad_input_in_one_line(tmp_path, monkeypatch, table, options, said):
@@ -555,10 +566,22 @@ def test_models_that_are_none(place, tmp_path):
     stranger = tmp_path / "other.csv"
     stranger.write_text("u,v\n1,2\n")
     line = refused("explain", place / "classes.safetensors", stranger)
-    assert "has none of the 4 columns the model knows: 'age'" in line
+    assert "has none of the 4 columns of the model: 'age'" in line
     assert "--keep: there is no column 'ident'. Did you mean 'id'" in refused(
         "predict", place / "classes.safetensors", table, "--keep", "ident"
     )
+
+
+def test_a_model_of_several_targets_is_refused(tmp_path):
+    X = np.arange(40.0).reshape(20, 2)
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    for name, model, y in (
+        ("labels", promissing.NanMLPClassifier((2,), max_iter=1), X % 3 > 1),
+        ("numbers", promissing.NanMLPRegressor((2,), max_iter=1), X),
+    ):
+        path = tmp_path / f"{name}.safetensors"
+        model.set_params(n_members=1, random_state=0).fit(X, y).save(path)
+        assert "predicts several targets at once" in refused("predict", path, tmp_path / "t.csv")
 
 
 def test_text_where_a_number_was_is_named(place):
@@ -577,11 +600,11 @@ def test_what_fails_is_told_from_what_is_wrong():
     import click
 
     for error, code in ((ValueError("a\nb"), 2), (OSError("disk"), 1), (RuntimeError("no"), 1)):
-        with pytest.raises(click.ClickException) as caught, clear_errors():
+        with pytest.raises(click.ClickException) as caught, one_line_errors():
             raise error
         assert caught.value.exit_code == code
         assert "\n" not in caught.value.message
-    assert shown("a\x1b[31mb\n") == "a\ufffd[31mb\ufffd"
+    assert printable("a\x1b[31mb\n") == "a\ufffd[31mb\ufffd"
 
 
 # The guide
@@ -612,6 +635,6 @@ def test_the_guide_names_every_command_and_option():
     for name in main.list_commands(None):
         assert f"promissing {name}" in text
         command = main.get_command(None, name)
-        if name in ("describe", "simulate", "fit", "predict", "explain"):
+        if name != "experiment":
             for option in (o for p in command.params for o in p.opts if o.startswith("--")):
                 assert option in text, (name, option)

@@ -7,6 +7,7 @@ from plain import classifier
 
 from promissing import load, report
 from promissing.cli import main
+from promissing.estimators import fusion
 from promissing.io import task as problem
 from promissing.io.files import read_table
 
@@ -25,7 +26,7 @@ def test_it_shows_a_fading_patient_a_comparison_and_where_the_report_is(tmp_path
         asked.update(given, columns=posed.X.shape[1])
         return {"comparison": COMPARED}
 
-    monkeypatch.setattr(problem, "build", quick)
+    monkeypatch.setattr(fusion, "build", quick)
     monkeypatch.setattr(report, "gather", gather)
     monkeypatch.setattr(report, "render", lambda found: "<!doctype html>")
     result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "demo"), "--epochs", "1"])

@@ -1,6 +1,6 @@
-"""The command line, a file for every command.
+"""The command line, with one file per command.
 
-Commands import what they need when they run, so that help and completion are instant.
+Commands import what they need when they run, so that help and completion are fast.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ COMMANDS = (
 )
 
 
-class Lazy(click.Group):
-    """Commands by the name of their file."""
+class LazyGroup(click.Group):
+    """A group that imports a command when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands, in the order of work."""
+        """Return the names of all commands in the order of a typical workflow."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, if there is one."""
+        """Return the command with this name, or None."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"promissing.cli.{cmd_name}")
@@ -35,7 +35,14 @@ class Lazy(click.Group):
         return command
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
+)
 @click.version_option(__version__, prog_name="promissing")
 def main() -> None:
-    """Neural networks that learn from tables with holes."""
+    """Neural networks for tables with missing values."""

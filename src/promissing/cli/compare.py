@@ -1,4 +1,4 @@
-"""promissing compare: which way to cope with gaps is best for this table."""
+"""promissing compare: compare strategies for missing values on a table."""
 
 from __future__ import annotations
 
@@ -8,50 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from promissing.cli._common import (
-    NAMED,
-    TAKEN_FOR_CATEGORY,
-    clear_errors,
-    json_option,
-    problem_options,
-    progress,
-    read_problem,
-    say,
-    seed_option,
-    show_json,
-    shown,
-    table_options,
-    terminal,
-)
-from promissing.cli._words import in_shell_words
+from promissing.cli import _options, _terminal
+from promissing.cli._terminal import printable
 
 if TYPE_CHECKING:
-    from promissing.compare.comparison import Comparison
+    from promissing.compare import Comparison
 
-__all__ = ["compare", "table_of"]
-
-_FILES = (".json", ".csv")
+__all__ = ["compare", "comparison_table"]
 
 
-@click.command()
-@click.argument("file", type=click.Path(allow_dash=True))
-@problem_options
-@click.option("--strategies", type=NAMED, help="Their names [all that are installed].")
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
-@click.option("--repetitions", type=click.IntRange(min=1), default=1, show_default=True)
+@click.command(cls=_options.Command)
+@_options.FILE_ARGUMENT
+@_options.problem_options
+@click.option("--strategies", type=_options.NAMES, help="Default: all that are installed.")
+@_options.folds
+@click.option("--repetitions", type=_options.COUNT, default=1, help="Repetitions of the folds.")
 @click.option(
     "--extra",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.0,
-    help="A share of the known cells to take away, in training and test rows.",
+    help="Share of the known values to remove from training and test rows.",
 )
-@click.option("--mechanism", default="mcar", show_default=True, help="How: mcar, mar, mnar, ...")
-@click.option(
-    "--epochs", type=click.IntRange(min=1), help="Of the networks; by default the estimator's."
-)
-@table_options
-@seed_option
-@json_option
+@click.option("--mechanism", default="mcar", help="Mechanism of --extra: mcar, mar, mnar, ...")
+@_options.epochs
+@_options.table_options
+@_options.seed
+@_options.as_json
 @click.option("--out", type=click.Path(), help="A .json or .csv file, or a directory for both.")
 def compare(
     file: str,
@@ -64,104 +46,88 @@ def compare(
     seed: int,
     as_json: bool,
     out: str | None,
-    **source: Any,
+    **given: Any,
 ) -> None:
-    """Compare every way to cope with gaps on the table FILE, by cross-validation.
+    """Compare strategies for missing values on FILE.
 
-    All strategies see the same folds and, but for the trees, train the same network. Each is tested
-    against the best by a corrected resampled t-test. "full" is left out: it needs a table without
-    gaps.
+    All strategies are cross-validated on the same folds and train the same network, except for
+    tree-based ones. Each is tested against the best by a corrected resampled t-test. "full" is left
+    out, because it needs a table without missing values.
     """
-    with clear_errors():
-        from promissing.compare.comparison import compare as run
+    from promissing.compare import compare as run
+    from promissing.io.files import FileError, check_target
 
-        if out is not None:
-            _check(Path(out))
-        problem = read_problem(file, **source)
-        with progress("Comparing", 1) as step:
-            found = run(
-                problem.X,
-                problem.y,
-                task=problem.task,
-                strategies=strategies,
-                modalities=problem.modalities,
-                folds=folds,
-                repetitions=repetitions,
-                extra_missing=(mechanism, extra),
-                settings=None if epochs is None else {"max_iter": epochs},
-                random_state=seed,
-                progress=lambda done, total, text: step(done, total, text=f"Comparing: {text}"),
-            )
-        if out is not None:
-            _write(found, Path(out))
-        for note in found.notes:
-            if not re.search(TAKEN_FOR_CATEGORY, note):  # Said when the table was read.
-                say(in_shell_words(note))
-        if as_json:
-            show_json(found.to_dict())
-        else:
-            _show(found)
+    path = None if out is None else Path(out)
+    if path is not None and path.suffix:
+        check_target(path, (".json", ".csv"))
+    elif path is not None and path.exists() and not path.is_dir():
+        raise FileError(f"{path} is a file. Give a directory or a .json or .csv file.")
+    _, problem = _options.read_problem(file, **given)
+    with _terminal.progress("Comparing", 1) as step:
+        found = run(
+            problem.X,
+            problem.y,
+            task=problem.task,
+            strategies=strategies,
+            modalities=problem.modalities,
+            folds=folds,
+            repetitions=repetitions,
+            extra_missing=(mechanism, extra),
+            settings=None if epochs is None else {"max_iter": epochs},
+            random_state=seed,
+            progress=lambda done, total, text: step(f"Comparing: {text}", done, total),
+        )
+    if path is not None:
+        _write(found, path)
+    for note in found.notes:
+        if not re.search(_options.CATEGORY_WARNING, note):
+            _terminal.note(_options.with_option_names(note))
+    if as_json:
+        _terminal.print_json(found.to_dict())
+    else:
+        _show(found)
 
 
 def _show(found: Comparison) -> None:
-    """Print the table and what to make of it."""
+    """Print the scores and the recommendation."""
     about = found.about
     title = f"{found.metric} of {about['folds']}-fold cross-validation"
     title += f", {about['repetitions']} times" if about["repetitions"] > 1 else ""
     title += f"; {about['rows']:,} rows, {about['missing']:.0%} of the cells missing"
-    title += f", {about['extra']:.0%} taken away" if about["extra"] else ""
-    console = terminal()
-    console.print(table_of(found.to_dict()["table"], found.metric, title))
+    title += f", {about['extra']:.0%} removed" if about["extra"] else ""
+    out = _terminal.console()
+    out.print(comparison_table(found.to_dict()["table"], found.metric, title))
     for name, reason in found.skipped.items():
-        reason = in_shell_words(reason).rstrip(".")
-        console.print(shown(f"{name} was left out: {reason}."))
-    console.print(found.recommendation)
+        reason = _options.with_option_names(reason).rstrip(".")
+        out.print(printable(f"{name} was left out: {reason}."))
+    out.print(found.recommendation)
 
 
-def table_of(lines: list[dict[str, Any]], metric: str, title: str) -> Any:
-    """The lines of a comparison as a table for the terminal; the best has no p."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for name in ("strategy", metric, "spread", "difference", "p", "seconds"):
-        table.add_column(name, justify="left" if name == "strategy" else "right")
+def comparison_table(lines: list[dict[str, Any]], metric: str, title: str) -> Any:
+    """Return the scores of the strategies as a table; the best one has no p-value."""
+    columns = ("strategy", f"{metric}>", "spread>", "difference>", "p>", "seconds>")
+    rows = []
     for line in lines:
-        p = line["p"]
-        table.add_row(
-            line["title"],
-            f"{line['mean']:.3f}",
-            f"{line['spread']:.3f}",
-            "" if p is None else f"{line['difference']:.3f}",
-            "" if p is None else f"{p:.2g}" if p >= 0.001 else "< 0.001",
-            f"{line['seconds']:.1f}",
-        )
-    return table
-
-
-def _check(out: Path) -> None:
-    """Refuse what cannot be written, before anything is computed."""
-    from promissing.io.files import FileError, check_target
-
-    if out.suffix:
-        check_target(out, _FILES)
-    elif out.exists() and not out.is_dir():
-        raise FileError(f"{out} is a file. Give a directory, or the name of a .json or .csv file.")
+        p, difference = "", ""
+        if line["p"] is not None:
+            p = f"{line['p']:.2g}" if line["p"] >= 0.001 else "< 0.001"
+            difference = f"{line['difference']:.3f}"
+        mean, spread = f"{line['mean']:.3f}", f"{line['spread']:.3f}"
+        rows.append((line["title"], mean, spread, difference, p, f"{line['seconds']:.1f}"))
+    return _terminal.table(title, columns, rows)
 
 
 def _write(found: Comparison, out: Path) -> None:
-    import json
+    """Write one file, or a directory with all tables."""
+    from promissing.io.files import write_table
 
-    from promissing.io.files import write_table, write_text
-
-    document = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if out.suffix.lower() == ".json":
-        write_text(out, document)
+        _terminal.write_json(out, found.to_dict())
     elif out.suffix.lower() == ".csv":
         write_table(found.table, out)
     else:
         out.mkdir(parents=True, exist_ok=True)
-        write_text(out / "comparison.json", document)
+        _terminal.write_json(out / "comparison.json", found.to_dict())
         write_table(found.table, out / "table.csv")
         write_table(found.scores, out / "scores.csv")
-    say(f"Written to {out}.")
+    _terminal.note(f"Written to {out}.")

@@ -1,116 +1,96 @@
-"""promissing demo: the main job on generated patients."""
+"""promissing demo: fit, compare and report on generated patients."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from promissing.cli._common import clear_errors, progress, terminal
-from promissing.cli.compare import table_of
+from promissing.cli import _options, _terminal
+from promissing.cli.compare import comparison_table
+from promissing.cli.simulate import modalities_toml
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from promissing.io.task import Problem
 
 __all__ = ["demo"]
 
 STRATEGIES = ("knn", "mean", "mean+indicator", "fpromissing", "hgb")
-EPOCHS = 60
 
 
-@click.command()
+@click.command(cls=_options.Command)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default="promissing-demo",
-    show_default=True,
-    help="Directory for table, model and report.",
+    help="Directory for the table, the model and the report.",
 )
-@click.option("--epochs", type=click.IntRange(min=1), default=EPOCHS, show_default=True)
+@click.option("--epochs", type=_options.COUNT, default=60, help="Maximum number of epochs.")
 def demo(out: Path, epochs: int) -> None:
     """Fit, compare and report on generated patients.
 
-    376 patients with twelve kinds of measurements, 211 in all, of which some lack some and many
-    lack a few; 17 are complete. Who remits?
+    The table has 376 patients with 211 measurements in 12 modalities; only 17 patients are
+    complete. The model predicts remission.
     """
-    with clear_errors():
-        from promissing.datasets import make_cohort
-        from promissing.io.files import write_text
-        from promissing.io.task import pose
-        from promissing.report import gather, render
-
-        console, cohort = terminal(), make_cohort()
-        frame = cohort.X.assign(remission=cohort.y.map({0: "no", 1: "yes"}))
-        problem = pose(frame, "remission", modalities=cohort.modalities)
-        _keep(out, frame, cohort.modalities)
-        with progress("Training an ensemble that learns to do without"):
-            fading = _fading(problem, out, epochs)
-        console.print(fading)
-        with progress("Cross-validating", 1) as step:
-            report = gather(
-                problem,
-                frame=frame,
-                source="generated patients",
-                strategies=STRATEGIES,
-                settings={"max_iter": epochs},
-                command=f"promissing demo --out {out}",
-                progress=lambda done, total, text: step(done, total, text=f"Report: {text}"),
-            )
-        found = report["comparison"]
-        title = f"{found['metric']} of {found['folds']}-fold cross-validation"
-        console.print(table_of(found["items"], found["metric"], title))
-        console.print(found["recommendation"])
-        write_text(out / "report.json", json.dumps(report, allow_nan=False))
-        write_text(out / "report.html", render(report))
-        console.print(f"\nThe report is {out / 'report.html'}: open it in a browser. Go on with:\n")
-        for words in (
-            f"describe {out / 'cohort.csv'}",
-            f"compare {out / 'cohort.csv'} --target remission",
-            f"explain {out / 'model.safetensors'} {out / 'cohort.csv'} --rows 0",
-        ):
-            console.print(f"    promissing {words}", soft_wrap=True)
-
-
-def _keep(out: Path, frame: pd.DataFrame, modalities: dict[str, list[str]]) -> None:
-    """Leave the table and its modalities for the other commands to be tried on."""
+    from promissing.datasets import make_cohort
     from promissing.io.files import write_table, write_text
+    from promissing.io.task import pose
+    from promissing.report import gather, render
 
+    terminal, cohort = _terminal.console(), make_cohort()
+    frame = cohort.X.assign(remission=cohort.y.map({0: "no", 1: "yes"}))
+    problem = pose(frame, "remission", modalities=cohort.modalities)
     out.mkdir(parents=True, exist_ok=True)
     write_table(frame, out / "cohort.csv")
-    lines = [f"{name} = {json.dumps(columns)}" for name, columns in modalities.items()]
-    write_text(out / "modalities.toml", "\n".join(["[modalities]", *lines]) + "\n")
+    write_text(out / "modalities.toml", modalities_toml(cohort.modalities))
+    with _terminal.progress("Training an ensemble"):
+        table = _information_loss(problem, out, epochs)
+    terminal.print(table)
+    with _terminal.progress("Cross-validating", 1) as step:
+        report = gather(
+            problem,
+            frame=frame,
+            source="generated patients",
+            strategies=STRATEGIES,
+            settings={"max_iter": epochs},
+            command=f"promissing demo --out {out}",
+            progress=lambda done, total, text: step(f"Report: {text}", done, total),
+        )
+    found = report["comparison"]
+    title = f"{found['metric']} of {found['folds']}-fold cross-validation"
+    terminal.print(comparison_table(found["items"], found["metric"], title))
+    terminal.print(found["recommendation"])
+    _terminal.write_json(out / "report.json", report)
+    write_text(out / "report.html", render(report))
+    terminal.print(f"\nThe report is {out / 'report.html'}: open it in a browser. Next steps:\n")
+    for words in (
+        f"describe {out / 'cohort.csv'}",
+        f"compare {out / 'cohort.csv'} --target remission",
+        f"explain {out / 'model.safetensors'} {out / 'cohort.csv'} --rows 0",
+    ):
+        terminal.print(f"    promissing {words}", soft_wrap=True)
 
 
-def _fading(problem: Problem, out: Path, epochs: int) -> Any:
-    """Train on the patients with gaps; a complete one loses a modality at a time."""
+def _information_loss(problem: Problem, out: Path, epochs: int) -> Any:
+    """Train on the incomplete patients, and remove the modalities of a complete one in turn."""
     import numpy as np
-    from rich import box
-    from rich.table import Table
 
     from promissing.estimators.fusion import build
 
-    whole = problem.X.notna().all(axis=1)
-    model = build(problem, max_iter=epochs).fit(problem.X[~whole], problem.y[~whole])
+    complete = problem.X.notna().all(axis=1)
+    model = build(problem, max_iter=epochs).fit(problem.X[~complete], problem.y[~complete])
     model.save(out / "model.safetensors")
-    remits = list(model.classes_).index("yes")
-    prior = model.prior_[remits]
-    complete = problem.X[whole]
-    sure = np.abs(model.predict_proba(complete)[:, remits] - prior).argmax()
-    row = complete.iloc[[sure]].copy()
-    title = f"One patient, less and less known (of all {prior:.0%} remit)"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for name in ("lost", "known", "remits", "members differ by"):
-        table.add_column(name, justify="left" if name == "lost" else "right")
-    for lost, columns in {"nothing": [], **(problem.modalities or {})}.items():
+    yes = list(model.classes_).index("yes")
+    prior = model.prior_[yes]
+    patients = problem.X[complete]
+    most_certain = np.abs(model.predict_proba(patients)[:, yes] - prior).argmax()
+    row = patients.iloc[[most_certain]].copy()
+    title = f"One patient, with modalities removed in turn ({prior:.0%} of all patients remit)"
+    rows = []
+    for removed, columns in {"nothing": [], **(problem.modalities or {})}.items():
         row = row.mask(np.isin(row.columns, columns)[None, :])
-        table.add_row(
-            f"+ {lost}" if columns else lost,
-            f"{model.known_share(row)[0]:.0%}",
-            f"{model.predict_proba(row)[0, remits]:.2f}",
-            f"{model.spread(row)[0, remits]:.2f}",
-        )
-    return table
+        known, proba = model.known_share(row)[0], model.predict_proba(row)[0, yes]
+        name, spread = f"+ {removed}" if columns else removed, model.spread(row)[0, yes]
+        rows.append((name, f"{known:.0%}", f"{proba:.2f}", f"{spread:.2f}"))
+    return _terminal.table(title, ("removed", "known>", "P(remission)>", "spread>"), rows)

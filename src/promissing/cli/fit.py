@@ -1,4 +1,4 @@
-"""promissing fit: a model from a table."""
+"""promissing fit: train a model on a table."""
 
 from __future__ import annotations
 
@@ -6,66 +6,49 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from promissing.cli._common import (
-    clear_errors,
-    json_option,
-    on_terminal,
-    problem_options,
-    read_problem,
-    say,
-    seed_option,
-    show_json,
-    shown,
-    table_options,
-    terminal,
-)
-from promissing.cli._drawing import new_table, percent
+from promissing.cli import _options, _terminal
+from promissing.cli._terminal import percent
 
 if TYPE_CHECKING:
     from promissing.io.task import Problem
 
 __all__ = ["fit"]
 
-_FEWEST = 50  # With fewer rows all are needed to learn from.
+_MIN_ROWS = 50  # With fewer rows, none are held out.
+_MOST_CLASSES = 10  # Classes shown in the terminal.
 
 
-@click.command()
-@click.argument("file", type=click.Path(allow_dash=True))
-@click.option("--out", required=True, type=click.Path(), help="The model: a .safetensors file.")
-@problem_options
+@click.command(cls=_options.Command)
+@_options.FILE_ARGUMENT
+@click.option("--out", required=True, type=click.Path(), help="Model file (.safetensors).")
+@_options.problem_options
 @click.option(
     "--compensation",
     type=click.Choice(["none", "shared", "feature"]),
     default="feature",
-    show_default=True,
-    help="What a neuron adds for what is missing: none is PROMISSING, shared mPROMISSING.",
+    help="Weights for missing inputs: none (PROMISSING), one per neuron (shared, mPROMISSING) or "
+    "one per neuron and feature.",
 )
-@click.option(
-    "--epochs",
-    type=click.IntRange(min=1),
-    help="The most epochs; by default the estimator's, by the number of rows.",
-)
+@_options.epochs
 @click.option(
     "--members",
-    type=click.IntRange(min=1),
-    help="Networks in the ensemble.  [default: 12, above 5,000 rows 8, with modalities 4]",
+    type=_options.COUNT,
+    help="Number of networks in the ensemble. Default: 12, 8 above 5,000 rows, 4 with modalities.",
 )
 @click.option(
     "--augment/--no-augment",
     default=True,
-    show_default=True,
-    help="Make more gaps while training, so that the model knows what it does not know.",
+    help="Remove more values during training, so that the model learns from incomplete rows.",
 )
 @click.option(
     "--hold-out",
     type=click.FloatRange(0, 0.5),
     default=0.2,
-    show_default=True,
-    help="The share of rows to choose the epoch by and to score on; 0 learns from all.",
+    help="Share of the rows that choose the best epoch and give the scores. 0 trains on all rows.",
 )
-@seed_option
-@table_options
-@json_option
+@_options.seed
+@_options.table_options
+@_options.as_json
 def fit(
     file: str,
     out: str,
@@ -78,75 +61,70 @@ def fit(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Learn to predict a column of FILE from all others, and write the model to OUT.
+    """Train a model that predicts a column of FILE.
 
-    Gaps, categories, text and dates go in as they are. Ctrl-C ends training and keeps the best
-    model so far.
+    All other columns are features. Missing values, categories, text and dates need no preparation.
+    Ctrl-C ends training and keeps the best model so far.
     """
-    with clear_errors():
-        from promissing.estimators.fusion import build
-        from promissing.io.files import FileError, check_target
+    from promissing.estimators.fusion import build
+    from promissing.io.files import FileError, check_target
 
-        if out == "-":
-            raise FileError("A model is a file: give --out a name that ends in .safetensors.")
-        check_target(out, (".safetensors",), special=False)
-        problem = read_problem(file, **given)
-        train, held = _split(problem, hold_out, seed)
-        asked = {"max_iter": epochs, "n_members": members, "augment": None if augment else False}
-        model = build(
-            problem,
-            random_state=seed,
-            compensation=compensation,
-            **{name: value for name, value in asked.items() if value is not None},
-            early_stopping=False,  # The rows held out do that.
-            verbose=on_terminal(),
-        )
-        X, y = problem.X, problem.y
-        more = {"X_val": X.iloc[held], "y_val": y.iloc[held]} if len(held) else {}
-        model.fit(X.iloc[train], y.iloc[train], **more)
-        model.set_params(verbose=False)
-        model.missing_values_ = given["missing_values"]
-        model.target_name_ = problem.target
-        model.reading_ = _reading(given)
-        told = _tell(problem, model, train, held)
-        model.save(out)
-        if as_json:
-            show_json({**told, "model": out})
-            return
-        _show(told)
-        say(f"Written to {out}.")
-
-
-def _reading(given: dict[str, Any]) -> dict[str, Any]:
-    """The options that hold for tables to predict and explain too."""
-    remembered = ("decimal", "dates", "kinds", "positive")
-    told = {name: given[name] for name in remembered if given[name]}
-    return told | ({"id": given["identifier"]} if given["identifier"] else {})
+    if out == "-":
+        raise FileError("A model cannot be written to standard output. Give --out a file name.")
+    check_target(out, (".safetensors",), special=False)
+    _, problem = _options.read_problem(file, **given)
+    train, held = _split(problem, hold_out, seed)
+    chosen = {"max_iter": epochs, "n_members": members, "augment": None if augment else False}
+    model = build(
+        problem,
+        random_state=seed,
+        compensation=compensation,
+        **{name: value for name, value in chosen.items() if value is not None},
+        early_stopping=False,  # The held-out rows choose the epoch instead.
+        verbose=_terminal.is_interactive(),
+    )
+    X, y = problem.X, problem.y
+    validation = {"X_val": X.iloc[held], "y_val": y.iloc[held]} if len(held) else {}
+    model.fit(X.iloc[train], y.iloc[train], **validation)
+    model.set_params(verbose=False)
+    model.missing_values_ = given["missing_values"]
+    model.target_name_ = problem.target
+    # These options also hold for tables that are predicted or explained.
+    options = {name: given[name] for name in ("decimal", "dates", "kinds", "positive")}
+    options["id"] = given["identifier"]
+    model.reading_ = {name: value for name, value in options.items() if value}
+    summary = _summary(problem, model, train, held)
+    model.save(out)
+    if as_json:
+        _terminal.print_json({**summary, "model": out})
+        return
+    _show(summary)
+    _terminal.note(f"Written to {out}.")
 
 
 def _split(problem: Problem, share: float, seed: int) -> tuple[Any, Any]:
-    """The rows to learn from and those held out, every class in its share."""
+    """Return the positions of the training rows and of the held-out rows, stratified by class."""
     import numpy as np
     import pandas as pd
 
     n = len(problem.y)
-    if n < _FEWEST and share:
-        say(f"{n} rows are too few to hold some out: there is no score, and all epochs are run.")
+    if n < _MIN_ROWS and share:
+        _terminal.note(f"{n} rows are too few to hold some out: no scores, and all epochs run.")
         share = 0.0
     order = np.random.default_rng(seed).permutation(n)
     classes = problem.y.to_numpy() if problem.task == "classification" else np.zeros(n)
     drawn = pd.Series(classes[order])
-    own = drawn.groupby(drawn, sort=False)
-    # The place of a row within its class, 0 to 1. A class of one or two rows keeps them all.
-    place = (own.cumcount() + 0.5) / own.transform("size")
-    held = (place < share).to_numpy()
+    by_class = drawn.groupby(drawn, sort=False)
+    # The position of a row within its class, from 0 to 1. Classes of one or two rows are kept.
+    position = (by_class.cumcount() + 0.5) / by_class.transform("size")
+    held = (position < share).to_numpy()
     return np.sort(order[~held]), np.sort(order[held])
 
 
-def _tell(problem: Problem, model: Any, train: Any, held: Any) -> dict[str, Any]:
-    """What was learnt from what, as a plain dict."""
+def _summary(problem: Problem, model: Any, train: Any, held: Any) -> dict[str, Any]:
+    """Return the data, the model and the scores as a plain dict."""
     missing = problem.X.isna().to_numpy()
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "target": problem.target,
         "task": problem.task,
         "rows": len(problem.y),
@@ -163,60 +141,60 @@ def _tell(problem: Problem, model: Any, train: Any, held: Any) -> dict[str, Any]
         "notes": list(problem.notes),
     }
     if problem.task == "classification":
-        told["classes"] = model.classes_.tolist()
-    told["scores"] = _scores(problem, model, held) if len(held) else {}
-    return told
-
-
-def _scores(problem: Problem, model: Any, held: Any) -> dict[str, float]:
-    """How well the rows held out are predicted."""
-    import numpy as np
-    from sklearn import metrics
-
-    from promissing import metrics as knowing
-
-    X, y = problem.X.iloc[held], problem.y.iloc[held].to_numpy()
-    if problem.task == "regression":
-        guess = model.predict(X)
-        found = {"mean_absolute_error": metrics.mean_absolute_error(y, guess)}
-        if len(np.unique(y)) > 1:
-            found["r2"] = metrics.r2_score(y, guess)
-        return {name: float(value) for name, value in found.items()}
-    proba, classes = model.predict_proba(X), model.classes_
-    found = {
-        "accuracy": knowing.accuracy(y, proba, classes=classes),
-        "accuracy_of_the_largest_class": float((y == classes[model.prior_.argmax()]).mean()),
-        "brier_score": knowing.brier_score(y, proba, classes=classes),
-    }
-    if set(y) == set(classes):
-        if len(classes) == 2:
-            found["auc"] = float(metrics.roc_auc_score(y == classes[1], proba[:, 1]))
-        else:
-            found["auc"] = float(metrics.roc_auc_score(y, proba, multi_class="ovr", labels=classes))
+        found["classes"] = model.classes_.tolist()
+    found["scores"] = _scores(problem, model, held) if len(held) else {}
     return found
 
 
-def _show(told: dict[str, Any]) -> None:
-    console = terminal()
-    table = new_table("What was learnt from what", "what", "which")
-    table.show_header = False
-    table.add_row("target", f"{shown(told['target'])} ({told['task']})")
-    table.add_row("table", f"{told['rows']:,} rows, {told['columns']:,} columns")
-    table.add_row("missing", f"{told['missing']:,} cells ({percent(told['share'])})")
-    if told["modalities"]:
-        table.add_row("modalities", shown(", ".join(told["modalities"])))
-    members = f"{told['members']} member{'s' * (told['members'] > 1)}"
-    table.add_row("model", f"{told['estimator']}, {members}, {told['epochs']} epochs")
-    if "classes" in told:
-        pairs = zip(told["classes"], told["prior"], strict=True)
-        few = [f"{shown(name)} {percent(share)}" for name, share in pairs][:10]
-        table.add_row("classes", ", ".join(few) + (", ..." if len(told["classes"]) > 10 else ""))
+def _scores(problem: Problem, model: Any, held: Any) -> dict[str, float]:
+    """Compute the scores on the held-out rows."""
+    import numpy as np
+    from sklearn.metrics import mean_absolute_error, r2_score, roc_auc_score
+
+    from promissing import metrics
+
+    X, y = problem.X.iloc[held], problem.y.iloc[held].to_numpy()
+    if problem.task == "regression":
+        predicted = model.predict(X)
+        found = {"mean_absolute_error": float(mean_absolute_error(y, predicted))}
+        if len(np.unique(y)) > 1:
+            found["r2"] = float(r2_score(y, predicted))
+        return found
+    proba, classes = model.predict_proba(X), model.classes_
+    found = {
+        "accuracy": metrics.accuracy(y, proba, classes=classes),
+        "accuracy_of_the_largest_class": float((y == classes[model.prior_.argmax()]).mean()),
+        "brier_score": metrics.brier_score(y, proba, classes=classes),
+    }
+    if set(y) == set(classes):
+        truth, scores = (y == classes[1], proba[:, 1]) if len(classes) == 2 else (y, proba)
+        found["auc"] = float(roc_auc_score(truth, scores, multi_class="ovr", labels=classes))
+    return found
+
+
+def _show(summary: dict[str, Any]) -> None:
+    """Print the summary."""
+    out = _terminal.console()
+    members = f"{summary['members']} member{'s' * (summary['members'] > 1)}"
+    rows = {
+        "target": f"{summary['target']} ({summary['task']})",
+        "table": f"{summary['rows']:,} rows, {summary['columns']:,} columns",
+        "missing": f"{summary['missing']:,} cells ({percent(summary['share'])})",
+        "modalities": ", ".join(summary["modalities"] or ()),
+        "model": f"{summary['estimator']}, {members}, {summary['epochs']} epochs",
+    }
+    if "classes" in summary:
+        pairs = list(zip(summary["classes"], summary["prior"], strict=True))
+        shares = [f"{name} {percent(share)}" for name, share in pairs[:_MOST_CLASSES]]
+        rows["classes"] = ", ".join(shares) + ", ..." * (len(pairs) > _MOST_CLASSES)
     else:
-        table.add_row("mean", f"{told['prior'][0]:.4g}")
-    console.print(table)
-    if told["scores"]:
-        console.print(
-            f"On {told['held_out']:,} rows held out, which chose the epoch and so flatter a little:"
+        rows["mean"] = f"{summary['prior'][0]:.4g}"
+    title = "Data and model"
+    out.print(_terminal.table(title, ("", ""), (pair for pair in rows.items() if pair[1])))
+    if summary["scores"]:
+        out.print(
+            f"Scores on {summary['held_out']:,} held-out rows. They are slightly optimistic, "
+            "because these rows also chose the epoch."
         )
-        for name, value in told["scores"].items():
-            console.print(f"  {name.replace('_', ' ')}: {value:.3f}")
+        for name, value in summary["scores"].items():
+            out.print(f"  {name.replace('_', ' ')}: {value:.3f}")

@@ -1,4 +1,4 @@
-"""promissing predict: what a model says about new rows, and where it does not know."""
+"""promissing predict: predict new rows, and mark uncertain ones."""
 
 from __future__ import annotations
 
@@ -6,44 +6,37 @@ from typing import Any
 
 import click
 
-from promissing.cli._common import NAMED, clear_errors, progress, say, table_options
-from promissing.cli._models import read_model, read_rows
+from promissing.cli import _options, _terminal
 
 __all__ = ["predict"]
 
 
-@click.command()
+@click.command(cls=_options.Command)
 @click.argument("model", type=click.Path())
-@click.argument("file", type=click.Path(allow_dash=True))
-@click.option(
-    "--out",
-    type=click.Path(allow_dash=True),
-    default="-",
-    show_default=True,
-    help="The predictions; - is CSV on standard output.",
-)
+@_options.FILE_ARGUMENT
+@click.option("--out", type=_options.FILE, default="-", help="Predictions; - is CSV on stdout.")
 @click.option(
     "--unsure-below",
     type=click.FloatRange(0, 1),
     metavar="P",
-    help="Unsure if no class is as probable as this.",
+    help="A row is unsure if its highest class probability is below P.",
 )
 @click.option(
     "--min-known",
     type=click.FloatRange(0, 1),
     metavar="SHARE",
-    help="Unsure if less than this share of the row is known.",
+    help="A row is unsure if less than this share of its values is known.",
 )
 @click.option(
     "--max-spread",
-    type=click.FloatRange(min=0),
+    type=click.FloatRange(0),
     metavar="AMOUNT",
-    help="Of a number: unsure if the ensemble members disagree more (standard deviation). Rows "
-    "with missing values are unsure too, unless --min-known says how much must be known.",
+    help="Regression: a row is unsure if the standard deviation between the ensemble members is "
+    "larger. Rows with missing values are unsure too, unless --min-known is given.",
 )
-@click.option("--keep", type=NAMED, default=(), help="Columns to carry along, such as an id.")
-@click.option("--strict", is_flag=True, help="Refuse a table that lacks a column.")
-@table_options
+@click.option("--keep", type=_options.COLUMNS, default=(), help="Columns to copy to the output.")
+@_options.strict
+@_options.table_options
 def predict(
     model: str,
     file: str,
@@ -57,103 +50,86 @@ def predict(
 ) -> None:
     """Predict the rows of FILE with MODEL.
 
-    For every row: the prediction, the probability of each class, how much of the row was known, and
-    whether the model is unsure ("I do not know") by the thresholds you set. A row of which nothing
-    is known is always unsure.
+    The output has the prediction of each row, the probability of each class, the share of known
+    values and whether the row is unsure by the given thresholds. A row without any known value is
+    always unsure.
     """
-    with clear_errors():
-        with progress(f"Reading {model}") as step:
-            from promissing.io.files import check_target, write_table
+    with _terminal.progress(f"Reading {model}") as step:
+        import pandas as pd
 
-            check_target(out)
-            fitted = read_model(model)
-            _check_thresholds(fitted, unsure_below, max_spread)
-            step(text=f"Reading {file}")
-            frame, X = read_rows(fitted, file, strict=strict, keep=keep, **reading)
-            known: str = reading["identifier"] or (fitted.reading_ or {}).get("id", "")
-            if known in frame.columns and known not in keep:
-                keep = (known, *keep)
-            step(text="Predicting")
-            least = _least_known(fitted.min_known if min_known is None else min_known, max_spread)
-            fitted.set_params(min_known=0.0)  # Such rows are marked, not refused.
-            made = _predict(fitted, X)
-            unsure = made["unsure"] = _unsure(made, unsure_below, least, max_spread)
-            made.pop("certainty", None)
-            write_table(_joined(frame, keep, made), out)
-        say(
-            f"{len(unsure):,} rows predicted, {int(unsure.sum()):,} of them unsure"
-            f" ({100 * unsure.mean():.1f} %)."
-        )
+        from promissing.io.files import check_target, write_table
+
+        check_target(out)
+        fitted = _options.read_model(model)
+        _check_thresholds(fitted, unsure_below, max_spread)
+        step(f"Reading {file}")
+        frame, X, identifier = _options.read_rows(fitted, file, strict=strict, keep=keep, **reading)
+        _options.require_columns("--keep", keep, frame)
+        if identifier is not None and identifier not in keep:
+            keep = (identifier, *keep)
+        step("Predicting")
+        least = _least_known(fitted.min_known if min_known is None else min_known, max_spread)
+        fitted.set_params(min_known=0.0)  # Rows with few known values are marked, not rejected.
+        made, certainty = _predict(fitted, X)
+        unsure = (made["known"] < least) | (made["known"] == 0)
+        if unsure_below is not None:
+            unsure = unsure | (certainty < unsure_below)
+        if max_spread is not None:
+            unsure = unsure | (made["spread"] > max_spread)
+        made["unsure"] = unsure
+        for name in keep:
+            if name in made:
+                raise ValueError(
+                    f"--keep: the predictions have a column {name!r} too. Rename it in the table."
+                )
+        write_table(pd.DataFrame({**{name: frame[name].array for name in keep}, **made}), out)
+    _terminal.note(
+        f"{len(unsure):,} rows predicted, {int(unsure.sum()):,} of them unsure"
+        f" ({100 * unsure.mean():.1f} %)."
+    )
 
 
 def _check_thresholds(model: Any, unsure_below: float | None, max_spread: float | None) -> None:
+    """Reject thresholds that do not apply to the model."""
     classifies = hasattr(model, "classes_")
     if unsure_below is not None and not classifies:
         raise ValueError(
-            "--unsure-below is about the probability of a class, and the model predicts a number. "
-            "Use --max-spread or --min-known."
+            "--unsure-below is a class probability, but the model predicts a number. Use "
+            "--max-spread or --min-known."
         )
     if max_spread is not None and classifies:
         raise ValueError(
-            "--max-spread is for models of a number, and this one tells classes apart. Use "
-            "--unsure-below or --min-known."
+            "--max-spread is for regression, but the model is a classifier. Use --unsure-below or "
+            "--min-known."
         )
     if max_spread is not None and model.n_members_ < 2:
         raise ValueError("--max-spread needs a model of several members: fit with --members 4.")
 
 
 def _least_known(min_known: float, max_spread: float | None) -> float:
-    """The share of a row that must be known.
+    """Return the share of known values that a row needs.
 
-    The ensemble members agree on the prior where nothing is known: the spread falls as values go
-    missing. A small spread is thus no reason to accept a row with missing values. Without a share
-    set by the user, --max-spread accepts complete rows only.
+    The spread becomes smaller as values go missing, because the ensemble members agree on the prior
+    for an empty row. A small spread is thus no reason to accept a row with missing values.
     """
     if max_spread is None or min_known > 0:
         return min_known
-    say("--max-spread alone accepts complete rows only; --min-known sets another share.")
+    _terminal.note("--max-spread alone accepts complete rows only; --min-known sets another share.")
     return 1.0
 
 
-def _predict(model: Any, X: Any) -> dict[str, Any]:
-    """The columns to write by name; and `certainty`, by which rows are judged."""
+def _predict(model: Any, X: Any) -> tuple[dict[str, Any], Any]:
+    """Return the columns to write, and the highest class probability of each row."""
     made: dict[str, Any] = {}
+    certainty = None
     if hasattr(model, "classes_"):
         proba = model.predict_proba(X)
         made["prediction"] = model.classes_[proba.argmax(axis=1)]
         made |= {f"p_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
-        made["certainty"] = proba.max(axis=1)
+        certainty = proba.max(axis=1)
     else:
         made["prediction"] = model.predict(X)
         if model.n_members_ > 1:
             made["spread"] = model.spread(X)
     made["known"] = model.known_share(X)
-    return made
-
-
-def _unsure(
-    made: dict[str, Any], below: float | None, min_known: float, max_spread: float | None
-) -> Any:
-    unsure = (made["known"] < min_known) | (made["known"] == 0)
-    if below is not None:
-        unsure = unsure | (made["certainty"] < below)
-    if max_spread is not None:
-        unsure = unsure | (made["spread"] > max_spread)
-    return unsure
-
-
-def _joined(frame: Any, keep: tuple[str, ...], made: dict[str, Any]) -> Any:
-    """The columns to carry along, and those of the predictions."""
-    import pandas as pd
-
-    from promissing.io.task import nearest
-
-    for name in keep:
-        if name not in frame.columns:
-            raise ValueError(f"--keep: there is no column {name!r}.{nearest(name, frame.columns)}")
-        if name in made:
-            raise ValueError(
-                f"--keep names {name!r}, and a column of the predictions is called so. Rename it "
-                "in the table."
-            )
-    return pd.DataFrame({**{name: frame[name].array for name in keep}, **made})
+    return made, certainty

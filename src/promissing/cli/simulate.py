@@ -1,22 +1,17 @@
-"""promissing simulate: gaps on demand, and tables to try things on."""
+"""promissing simulate: remove values from a table, or generate a table."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from promissing.cli._common import (
-    NAMED,
-    clear_errors,
-    progress,
-    read_frame,
-    say,
-    table_options,
-)
+from promissing.cli import _options, _terminal
+from promissing.cli._options import COLUMNS
 
-__all__ = ["simulate"]
+__all__ = ["modalities_toml", "simulate"]
 
 MECHANISMS = (
     *("mcar", "mcar-cells", "mar", "mnar"),
@@ -24,19 +19,19 @@ MECHANISMS = (
 )
 
 
-@click.command()
-@click.argument("file", type=click.Path(allow_dash=True), required=False)
-@click.option("--cohort", type=click.IntRange(min=1), metavar="N", help="Generate N patients.")
-@click.option("--xor", type=click.IntRange(min=1), metavar="N", help="Generate N points of XOR.")
-@click.option("--mechanism", type=click.Choice(MECHANISMS), help="How values are lost.")
-@click.option("--ratio", type=click.FloatRange(0, 1), help="The share of values that is lost.")
-@click.option("--columns", type=NAMED, help="Columns that lose values [all but --keep].")
-@click.option("--drivers", type=NAMED, help="What decides under mar [random columns].")
-@click.option("--keep", type=NAMED, default=(), help="Columns left alone, such as the target.")
-@click.option("--seed", type=int, help="Of all chance [0; 74 for the cohort].")
-@click.option("--out", required=True, type=click.Path(allow_dash=True), help="The table; - is CSV.")
-@click.option("--modalities-out", type=click.Path(), help="TOML with the cohort's modalities.")
-@table_options
+@click.command(cls=_options.Command)
+@click.argument("file", type=_options.FILE, required=False)
+@click.option("--cohort", type=_options.COUNT, metavar="N", help="Generate N patients.")
+@click.option("--xor", type=_options.COUNT, metavar="N", help="Generate N points of XOR.")
+@click.option("--mechanism", type=click.Choice(MECHANISMS), help="Missing-value mechanism.")
+@click.option("--ratio", type=click.FloatRange(0, 1), help="Share of the values to remove.")
+@click.option("--columns", type=COLUMNS, help="Columns that lose values. Default: all but --keep.")
+@click.option("--drivers", type=COLUMNS, help="Columns that decide under mar. Default: random.")
+@click.option("--keep", type=COLUMNS, default=(), help="Columns to leave intact.")
+@click.option("--seed", type=int, help="Random seed. Default: 0, or 74 for --cohort.")
+@click.option("--out", required=True, type=_options.FILE, help="Table; - is CSV on stdout.")
+@click.option("--modalities-out", type=click.Path(), help="TOML file with the cohort's modalities.")
+@_options.table_options
 def simulate(
     file: str | None,
     cohort: int | None,
@@ -51,86 +46,81 @@ def simulate(
     modalities_out: str | None,
     **reading: Any,
 ) -> None:
-    """Make gaps in FILE, or in a generated table, and write it to OUT.
+    """Remove values from FILE or from a generated table.
 
-    mcar loses values at random, mar where another column is in some range, mnar where the column
-    itself is. Instead of FILE, --cohort N generates patients with 211 measures of 12 modalities and
-    the target 'remission', and --xor N points with the target 'label'.
+    With mcar, values are missing completely at random. With mar, missingness depends on another
+    column; with mnar, on the removed value itself. Instead of reading FILE, --cohort N generates
+    patients with 211 measurements in 12 modalities and the target 'remission', and --xor N
+    generates points with the target 'label'.
     """
     if (file is not None) + (cohort is not None) + (xor is not None) != 1:
-        raise click.UsageError("Give a FILE, or --cohort N, or --xor N: one of them.")
+        raise click.UsageError("Give exactly one of FILE, --cohort N and --xor N.")
     if (mechanism is None) != (ratio is None):
-        raise click.UsageError("--mechanism and --ratio go together: how, and how much.")
+        raise click.UsageError("--mechanism and --ratio must be given together.")
     if file is not None and mechanism is None:
-        raise click.UsageError("Say how values are lost: --mechanism and --ratio.")
+        raise click.UsageError("FILE needs --mechanism and --ratio.")
     if modalities_out is not None and cohort is None:
-        raise click.UsageError("--modalities-out is for the modalities of --cohort.")
-    with clear_errors():
-        with progress("Making gaps"):
-            from promissing.io.files import check_target, write_table, write_text
+        raise click.UsageError("--modalities-out requires --cohort.")
+    with _terminal.progress("Removing values"):
+        from promissing.io.files import check_target, write_table, write_text
 
-            check_target(out)
-            if modalities_out is not None:
-                check_target(modalities_out, (".toml",))
-            frame, target, groups = _table(file, cohort, xor, seed, reading)
-            identifier = reading["identifier"]
-            keep = (*keep, identifier) if identifier is not None else keep
-            keep = (*keep, target) if target is not None else keep
-            frame, lost = _lose(frame, mechanism, ratio, columns, drivers, keep, seed or 0)
-            write_table(frame, out)
-            if modalities_out is not None:
-                write_text(modalities_out, _toml(groups))
-        share = frame.isna().to_numpy().mean()
-        rows, size = frame.shape
-        made = f"{lost:,} values lost; " if mechanism is not None else ""
-        say(f"{rows:,} rows, {size:,} columns; {made}{100 * share:.1f} % of all cells are missing.")
+        check_target(out)
+        if modalities_out is not None:
+            check_target(modalities_out, (".toml",))
+        frame, target, modalities = _table(file, cohort, xor, seed, reading)
+        keep = (*keep, *(name for name in (reading["identifier"], target) if name is not None))
+        removed = 0
+        if mechanism is not None and ratio is not None:
+            frame, removed = _remove(frame, mechanism, ratio, columns, drivers, keep, seed or 0)
+        write_table(frame, out)
+        if modalities_out is not None:
+            write_text(modalities_out, modalities_toml(modalities))
+    share = frame.isna().to_numpy().mean()
+    rows, width = frame.shape
+    number = f"{removed:,} values removed; " if mechanism is not None else ""
+    _terminal.note(
+        f"{rows:,} rows, {width:,} columns; {number}{100 * share:.1f} % of all cells are missing."
+    )
 
 
 def _table(
     file: str | None, cohort: int | None, xor: int | None, seed: int | None, reading: Any
 ) -> tuple[Any, str | None, dict[str, list[str]]]:
-    """The table to start from, its target if that is known, and its modalities."""
+    """Return the table to start from, its target if known, and its modalities."""
     import pandas as pd
 
     from promissing import datasets
 
     if file is not None:
-        return read_frame(file, **reading), None, {}
+        return _options.read_frame(file, **reading), None, {}
     if xor is not None:
         X, y = datasets.make_xor(xor, random_state=seed or 0)
         return pd.DataFrame(X, columns=["x1", "x2"]).assign(label=y), "label", {}
-    given: Any = {} if seed is None else {"random_state": seed}
-    made = datasets.make_cohort(cohort or 1, **given)
+    seeded: Any = {} if seed is None else {"random_state": seed}
+    made = datasets.make_cohort(cohort or 1, **seeded)
     return made.X.assign(remission=made.y), "remission", made.modalities
 
 
-def _lose(
+def _remove(
     frame: Any,
-    mechanism: str | None,
-    ratio: float | None,
+    mechanism: str,
+    ratio: float,
     columns: tuple[str, ...] | None,
     drivers: tuple[str, ...] | None,
     keep: tuple[str, ...],
     seed: int,
 ) -> tuple[Any, int]:
-    """The table without the values it loses, and how many these are."""
-    if mechanism is None or ratio is None:
-        return frame, 0
-    from promissing.io.task import nearest
+    """Return the table without the removed values, and their number."""
     from promissing.missingness import MECHANISMS as KNOWN
     from promissing.missingness import remove
 
     for option, names in (("--columns", columns), ("--drivers", drivers), ("--keep", keep)):
-        for name in names or ():
-            if name not in frame.columns:
-                raise ValueError(
-                    f"{option}: there is no column {name!r}.{nearest(name, frame.columns)}"
-                )
-    # Kept columns are out of sight unless they are named: they neither lose nor decide anything.
+        _options.require_columns(option, names or (), frame)
+    # A kept column takes part only if --columns or --drivers names it.
     named = {*(columns or ()), *(drivers or ())}
     part = frame[[name for name in frame.columns if name not in keep or name in named]]
     if not part.shape[1]:
-        raise ValueError("--keep names every column: nothing is left that could lose values.")
+        raise ValueError("--keep names every column: no column is left that could lose values.")
     mask = KNOWN[mechanism].mask(
         part,
         ratio=ratio,
@@ -139,17 +129,16 @@ def _lose(
         n_columns="all" if columns is None else None,
         drivers=None if drivers is None else list(drivers),
     )
-    out = frame.copy()
-    without = remove(part, mask)
+    out, without = frame.copy(), remove(part, mask)
     for name in part.columns:
         out[name] = without[name]
     return out, int(mask.sum())
 
 
-def _toml(groups: dict[str, list[str]]) -> str:
-    """The modalities as TOML; JSON's text and lists are TOML's too."""
+def modalities_toml(modalities: Mapping[str, list[str]]) -> str:
+    """Write modalities as TOML, whose strings and lists are those of JSON."""
     lines = (
-        f"{json.dumps(name)} = {json.dumps(names, ensure_ascii=False)}"
-        for name, names in groups.items()
+        f"{json.dumps(name)} = {json.dumps(columns, ensure_ascii=False)}"
+        for name, columns in modalities.items()
     )
     return "\n".join(["[modalities]", *lines, ""])

@@ -15,7 +15,7 @@ from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss,
 
 from promissing import metrics
 from promissing._validation import few, listed
-from promissing.compare.folds import read_target, rounds
+from promissing.compare.comparison import read_target, rounds
 from promissing.estimators.fusion import build
 from promissing.io.task import Problem
 
