@@ -1,8 +1,8 @@
-"""Check that every name in the reference has a complete docstring: `python tools/check_docstrings.py`.
+"""Check that every name in the reference has a complete docstring.
 
-The reference is `docs/api`: a page for every public module. Checked are the classes and functions
-in the `__all__` of these modules, and the public methods and properties of the classes, by
-numpydoc's own rules. Without arguments all modules are checked, otherwise those that are named.
+The reference is `docs/api`: a page for every public module. numpydoc validates the classes and
+functions in the `__all__` of these modules, and the public methods and properties of the classes.
+`python tools/check_docstrings.py` checks all modules, or those that it is given.
 """
 
 from __future__ import annotations

@@ -31,12 +31,9 @@ LAYOUT = {
 
 def docstring_lines(node: ast.AST) -> set[int]:
     """Return the numbers of the lines that the docstring of this node takes."""
-    if (
-        isinstance(node, Function | ast.ClassDef | ast.Module)
-        and ast.get_docstring(node) is not None
-    ):
-        return set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    return set()
+    if not isinstance(node, Function | ast.ClassDef | ast.Module) or not ast.get_docstring(node):
+        return set()
+    return set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
 
 
 def code_lines(source: str, tree: ast.Module) -> int:
