@@ -9,6 +9,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_COMPILE := 1
 unexport PYTHONDONTWRITEBYTECODE
 export KERAS_BACKEND ?= jax
+# JAX keeps what it compiles: most of the time of a first test run is compilation.
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.venv/compiled
 
 .PHONY: demo check test test-extras fast lowest lint bench figures docs clean
 

@@ -119,6 +119,7 @@ LESS = {
 }
 
 
+@pytest.mark.slow
 def test_the_commands_for_a_table_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
@@ -182,6 +183,7 @@ def site(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_warnings_and_needs_no_network(site):
     pages = list(site.rglob("*.html"))
     assert {page.relative_to(site).with_suffix(".md") for page in pages} >= {

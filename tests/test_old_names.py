@@ -58,6 +58,7 @@ def test_old_parameters_are_accepted(path, name):
     assert any(w.category is FutureWarning and name in str(w.message) for w in caught)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cls", "old_name", "value", "new_name"),
     [
