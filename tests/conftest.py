@@ -46,6 +46,12 @@ TRAINING = (
     *("tests/training/", "tests/test_jax.py", "tests/test_keras.py", "tests/test_package.py"),
 )
 SAMPLE = 6
+# Slow tests in other files.
+SLOW = (
+    *("tests/datasets/test_cohort.py::test_models_score", "tests/test_torch.py::test_onnx_file"),
+    *("tests/datasets/test_cohort.py::test_so_do_they", "tests/test_torch.py::test_compile"),
+    *("tests/inspection/test_displays.py::test_neutralizers_of_a_fusion_model",),
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,7 +78,7 @@ def pytest_collection_modifyitems(items):
         first_case = item.originalname not in seen
         seen.add(item.originalname)
         sampled = first_case and len(seen) <= SAMPLE
-        if item.nodeid.startswith(TRAINING) and not sampled:
+        if item.nodeid.startswith(SLOW) or (item.nodeid.startswith(TRAINING) and not sampled):
             item.add_marker(pytest.mark.slow)
         if item.path.name == "test_browser.py":
             item.add_marker(pytest.mark.extras)

@@ -86,6 +86,7 @@ def test_renamed_parameters_warn_and_have_the_effect_of_the_new_ones(
     np.testing.assert_array_equal(found, outputs(**{new_name: value}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [
