@@ -1,4 +1,7 @@
-"""How Sphinx builds the documentation: `make docs`. Nothing in it comes from the network."""
+"""Settings of Sphinx, which builds the documentation: `make docs`.
+
+The build needs no network, so references to other projects are links and not intersphinx.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ project = "promissing"
 version = release = promissing.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build", "figures"]
-highlight_language = "none"  # What is not marked as Python is for the shell.
+highlight_language = "none"  # Blocks that are not marked as Python are for the shell.
 default_role = "code"
-strip_signature_backslash = True  # Or names such as `classes_` lose their last sign.
+strip_signature_backslash = True  # Otherwise names such as `classes_` lose their underscore.
 
 html_theme = "furo"
 html_title = "promissing"
@@ -26,14 +29,14 @@ html_copy_source = False
 html_show_copyright = False
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
-autodoc_typehints = "none"  # The docstrings say what is meant.
+autodoc_typehints = "none"  # The docstrings give the types.
 autodoc_mock_imports = ["torch"]
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 
-# The pages of the layers are built where neither framework is installed. Sphinx's own stand-in
-# loses what a decorator is put on, as those of Keras are.
+# The pages of the layers are built without Keras and PyTorch. Sphinx's own mock would replace
+# classes that have a decorator, which Keras layers have.
 sys.modules["keras"] = keras = MagicMock()
 keras.layers.Layer = type("Layer", (), {"__module__": "keras.layers"})
 keras.saving.register_keras_serializable = lambda **_: lambda kind: kind
@@ -43,8 +46,8 @@ SKLEARN = re.compile(r"[gs]et_params|get_metadata_routing|set_\w+_request")
 OUTSIDE = re.compile(r"\[([^\]]*)\]\((\.\./[^)#]+)\)")
 
 
-def hand_out_results(app: Any, docname: str, source: list[str]) -> None:
-    """Let links to files outside docs/ be downloads, and to directories plain text."""
+def link_outside_files(app: Any, docname: str, source: list[str]) -> None:
+    """Turn links to files outside docs/ into downloads, and links to directories into text."""
 
     def link(match: re.Match[str]) -> str:
         text, target = match.groups()
@@ -56,11 +59,11 @@ def hand_out_results(app: Any, docname: str, source: list[str]) -> None:
 
 
 def leave_out(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out what says nothing: fields of tuples, and what all of scikit-learn does."""
+    """Leave out the fields of tuples and the methods that every scikit-learn estimator has."""
     field = str(getattr(member, "__doc__", "")).startswith("Alias for field number")
     return True if field or SKLEARN.fullmatch(name) else None
 
 
 def setup(app: Any) -> None:
-    app.connect("source-read", hand_out_results)
+    app.connect("source-read", link_outside_files)
     app.connect("autodoc-skip-member", leave_out)

@@ -1,53 +1,84 @@
-"""Settings shared by all tests."""
+"""Settings shared by all tests, and which of them are slow."""
 
 import atexit
 import os
 import shutil
 import tempfile
+from collections import defaultdict
 
-# Before JAX is imported: two processes share two cores, and threads for both in each only disturb.
+# Before JAX is imported: two processes share two cores, so each uses one thread.
 os.environ.setdefault("NPROC", "1")
-# Before PyTorch and TensorFlow are: some virtual machines announce AMX and do not run it, and a
-# product of bfloat16 is then an illegal instruction. What oneDNN takes instead gives the same.
+# Before PyTorch and TensorFlow are imported: some virtual machines announce AMX but cannot run it,
+# and a product of bfloat16 is then an illegal instruction. The results are the same without AMX.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-# What one process has compiled no other compiles again: not the other of xdist, which inherits
-# this, and none that a test starts.
+# Processes share what they compile: the workers of xdist, and those that a test starts. The
+# Makefile sets a directory that later runs use, too.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     COMPILED = tempfile.mkdtemp(prefix="promissing-compiled-")
     atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
-    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import pytest
 from hypothesis import settings
 
-# Compiling dominates the first example of a framework, so no deadline; derandomised, so that the
-# same commit gives the same verdict.
+# The first example includes compilation, so there is no deadline. Derandomised, so that the same
+# commit gives the same result.
 settings.register_profile("promissing", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("promissing")
 
-# Their networks train for a few epochs: nearly all of the time is compiling, once for every shape.
-QUICK = {
-    *("test_cli", "test_clinical", "test_comparison", "test_demo", "test_docs"),
-    *("test_fusion_sklearn", "test_mlp_sklearn", "test_package", "test_report", "test_browser"),
-    *("test_openml_study", "test_simulation", "test_strategies", "test_persist"),
-    *("test_displays", "test_predictions"),
-}
+# Most of the time of these files is compilation, once for every shape: their networks train for a
+# few epochs. They compile without optimisation, in half the time.
+COMPILED_QUICKLY = (
+    *("tests/cli/", "tests/compare/test_comparison", "tests/compare/test_strategies"),
+    *("tests/estimators/test_fusion_sklearn", "tests/estimators/test_mlp_sklearn"),
+    *("tests/estimators/test_persistence", "tests/report/", "tests/studies/", "tests/inspection/"),
+    *("tests/test_docs", "tests/test_package", "tests/test_old_names"),
+    # Bit for bit, golden predictions are those of the optimised programs.
+    *(() if os.environ.get("PROMISSING_EXACT") else ("tests/test_golden",)),
+)
+# Nearly every test of these files trains a network, which takes two seconds or more. `make check`
+# runs a sample: the first case of the first test functions in each file. All others are slow.
+TRAINING = (
+    *("tests/cli/", "tests/compare/", "tests/estimators/", "tests/report/", "tests/studies/"),
+    *("tests/training/", "tests/test_jax.py", "tests/test_keras.py", "tests/test_package.py"),
+)
+SAMPLE = 6
+# Slow tests in other files.
+SLOW = (
+    *("tests/datasets/test_cohort.py::test_models_score", "tests/test_torch.py::test_onnx_file"),
+    *("tests/datasets/test_cohort.py::test_so_do_they", "tests/test_torch.py::test_compile"),
+    *("tests/inspection/test_displays.py::test_neutralizers_of_a_fusion_model",),
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _compiling_quickly(request):
-    """Compile in half the time programs that will hardly run."""
-    if request.module.__name__.rpartition(".")[2] not in QUICK:
+def _compile_quickly(request):
+    """Compile without optimisation in the files that are listed above."""
+    if not request.node.nodeid.startswith(COMPILED_QUICKLY):
         yield
         return
     import jax
 
-    # In the environment too, for the processes that are started.
+    # In the environment too, for the processes that tests start.
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
     del os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"]
+
+
+def pytest_collection_modifyitems(items):
+    """Mark slow tests, and tests in a browser as extras."""
+    functions = defaultdict(set)
+    for item in items:
+        seen = functions[item.path]
+        first_case = item.originalname not in seen
+        seen.add(item.originalname)
+        sampled = first_case and len(seen) <= SAMPLE
+        if item.nodeid.startswith(SLOW) or (item.nodeid.startswith(TRAINING) and not sampled):
+            item.add_marker(pytest.mark.slow)
+        if item.path.name == "test_browser.py":
+            item.add_marker(pytest.mark.extras)

@@ -1,10 +1,11 @@
-"""README and docs/: links lead somewhere, commands can be given, and the site builds."""
+"""README and docs/: links lead to files, command lines are valid, and the site builds."""
 
 import re
 import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
@@ -19,8 +20,8 @@ from click.testing import CliRunner
 import promissing
 from promissing.cli import main
 
-# Text, code, wide tables, pictures, the reference, the search.
-LOOKED_AT = ("index", "why", "quickstart", "cli", "clinical", "accuracy", "api/mlp", "search")
+# Pages with text, code, wide tables, pictures, the reference and the search.
+OPENED = ("index", "why", "quickstart", "cli", "clinical", "accuracy", "api/estimators", "search")
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
@@ -33,7 +34,7 @@ def name_of(path):
 
 
 def commands(command=main, path=("promissing",)):
-    """The words of every command that does something."""
+    """Yield every command that is not a group, with its words."""
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
@@ -43,7 +44,7 @@ def commands(command=main, path=("promissing",)):
 
 
 def command_lines(document):
-    """The commands in the blocks of a document, as lists of words without their redirections."""
+    """Yield the commands in a document as lists of words, without redirections."""
     text = document.read_text().replace("\\\n", " ")
     for line in re.findall(r"^(?: {4}|\$ )?(promissing .+)$", text, flags=re.M):
         for part in re.split(r"\s[|>&]+\s", line):
@@ -53,7 +54,7 @@ def command_lines(document):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_every_relative_link_and_image_leads_somewhere(document):
+def test_every_relative_link_and_image_leads_to_a_file(document):
     text = FENCE.sub("", document.read_text())
     targets = re.findall(r"\]\(([^)\s]+)\)", text)
     for target in targets:
@@ -79,7 +80,11 @@ def test_every_page_is_in_the_table_of_contents():
 
 def test_every_public_module_has_a_page():
     public = {m.name for m in iter_modules(promissing.__path__) if not m.name.startswith("_")}
-    assert public - {"cli"} == {path.stem for path in DOCS.glob("api/*.md")} - {"index"}
+    pages = {page.stem for page in DOCS.glob("api/*.md")} - {"index", "promissing"}
+    # `networks` has pages for its public modules; `cli` has docs/cli.md; `training` is internal.
+    assert public - {"cli", "training"} == {name.partition(".")[0] for name in pages}
+    for name in pages:
+        assert import_module(f"promissing.{name}").__all__, name
 
 
 def test_every_command_is_in_the_docs():
@@ -89,10 +94,12 @@ def test_every_command_is_in_the_docs():
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_every_command_line_in_the_documents_can_be_given(document):
+def test_every_command_line_in_the_documents_is_valid(document):
     known = dict(commands())
     for words in command_lines(document):
-        path = next(p for n in (2, 1) if (p := ("promissing", *words[:n])) in known)
+        tried = (("promissing", *words[:n]) for n in (2, 1))
+        path = next((path for path in tried if path in known), None)
+        assert path, f"There is no command `promissing {words[0]}`."
         try:
             known[path].make_context(" ".join(path), words[len(path) - 1 :])
         except click.exceptions.Exit:
@@ -112,6 +119,7 @@ LESS = {
 }
 
 
+@pytest.mark.slow
 def test_the_commands_for_a_table_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
@@ -124,10 +132,10 @@ def test_the_commands_for_a_table_run(tmp_path, monkeypatch):
     ran = []
     for document in DOCUMENTS:
         if document == DOCS / "cli.md":
-            continue  # test_cli.py runs this one.
+            continue  # The tests of the command line run these.
         for words in command_lines(document):
             if words[0] in ("experiment", "demo") or words in ran:
-                continue  # Recorded runs: the studies' own tests run them in reduced form.
+                continue  # They run for long; their own tests run them in reduced form.
             less = LESS.get(words[0], [])
             if words[0] == "report" and "--no-compare" not in words:
                 less = [*less, "--compare", "mean"]
@@ -138,7 +146,7 @@ def test_the_commands_for_a_table_run(tmp_path, monkeypatch):
 
 
 class Resources(HTMLParser):
-    """What a browser fetches by itself for a page."""
+    """Addresses that a browser fetches by itself when it opens a page."""
 
     def __init__(self):
         super().__init__()
@@ -159,36 +167,42 @@ class Resources(HTMLParser):
             self.found.append(given.get("href") or "")
 
 
-@pytest.mark.skipif(
-    not all(map(find_spec, ("sphinx", "myst_parser", "furo"))), reason="make docs installs Sphinx"
-)
-def test_the_site_builds_without_warnings_and_asks_nothing_of_the_network(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Build the site, with warnings as errors."""
+    if not all(map(find_spec, ("sphinx", "myst_parser", "furo"))):
+        pytest.skip("Sphinx is not installed: `make docs` installs it.")
+    folder = tmp_path_factory.mktemp("site")
     out = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-qW", "--keep-going", DOCS, tmp_path],
+        [sys.executable, "-m", "sphinx", "-qW", "--keep-going", DOCS, folder],
         capture_output=True,
         text=True,
         check=False,
     )
     assert out.returncode == 0, out.stderr
-    pages = list(tmp_path.rglob("*.html"))
-    assert {page.relative_to(tmp_path).with_suffix(".md") for page in pages} >= {
+    return folder
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_warnings_and_needs_no_network(site):
+    pages = list(site.rglob("*.html"))
+    assert {page.relative_to(site).with_suffix(".md") for page in pages} >= {
         page.relative_to(DOCS) for page in PAGES
     }
     for page in pages:
         reader = Resources()
         reader.feed(page.read_text())
         assert not [url for url in reader.found if re.match(r"(https?:)?//", url)], page
-    for sheet in tmp_path.rglob("*.css"):
+    for sheet in site.rglob("*.css"):
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", sheet.read_text()), sheet
-    if CHROMIUM is None:
-        pytest.skip(f"The site was built and read, but not looked at: {NONE}")
-    look_at(tmp_path)
 
 
-def look_at(site):
-    """Pages of every kind in a browser, on a desk and on a phone, by day and by night."""
+@pytest.mark.extras
+@pytest.mark.skipif(CHROMIUM is None, reason=NONE)
+def test_the_site_in_a_browser(site):
+    """Pages of every kind on a wide and a narrow screen, in light and dark colours."""
     with launched() as browser:
-        for page in [site / f"{name}.html" for name in LOOKED_AT]:
+        for page in [site / f"{name}.html" for name in OPENED]:
             with visiting(browser) as visit:
                 light, dark = (
                     visit(page.as_uri(), width=pixels, color_scheme=scheme)
@@ -197,8 +211,8 @@ def look_at(site):
                 assert background(light) != background(dark), page
                 assert width(dark) <= 375, page
                 for seen in (light.seen, dark.seen):
-                    asked = [url for url in seen["requests"] if not url.startswith("data:")]
-                    assert all(url.startswith(site.as_uri()) for url in asked), page
+                    fetched = [url for url in seen["requests"] if not url.startswith("data:")]
+                    assert all(url.startswith(site.as_uri()) for url in fetched), page
                     assert (seen["console"], seen["errors"], seen["dialogs"]) == ([], [], []), page
                 broken = "all => all.filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
                 assert light.locator("article img").evaluate_all(broken) == [], page

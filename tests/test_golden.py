@@ -1,7 +1,7 @@
 """Predictions that must not change from one version to the next; see `tests/golden/cases.py`.
 
 On the machine that wrote the golden files they agree bit for bit, which ``PROMISSING_EXACT=1``
-checks. Elsewhere single precision rounds differently in training.
+checks. Elsewhere, and without the compiler's optimisations, training rounds differently.
 """
 
 import os
@@ -26,11 +26,13 @@ def made():
     return cases.make()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GOLDEN.files)
 def test_training_gives_the_golden_predictions(made, name):
     assert_same(made[name], GOLDEN[name])
 
 
+@pytest.mark.slow
 def test_every_case_has_golden_predictions(made):
     assert set(made) == set(GOLDEN.files)
 

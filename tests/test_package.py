@@ -68,25 +68,17 @@ def test_every_public_name_is_there():
         promissing.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "checks.layers",
-        "checks.estimators",
-        "displays",
-        "gain",
-        "jax",
-        "mlp",
-        "persist",
-        "pruner",
-        "strategies",
-        "tables",
-        "torch",
-    ],
-)
+def modules_with_examples():
+    """List the modules of the package whose source holds doctests."""
+    source = Path(promissing.__file__).parent
+    paths = sorted(path for path in source.rglob("*.py") if ">>> " in path.read_text())
+    names = [path.relative_to(source.parent).with_suffix("").parts for path in paths]
+    return [".".join(name).removesuffix(".__init__") for name in names]
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
 def test_examples_in_docstrings(name):
-    module = importlib.import_module(f"promissing.{name}")
-    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.attempted
     assert not result.failed
 
