@@ -43,7 +43,8 @@ def with_keras(job: object, recipe: object, epochs: int = 5) -> float:
     """Seconds per step of one network in `fit`."""
     import keras
 
-    from promissing.keras import NanDense
+    from promissing.networks.losses import LogLoss
+from promissing.keras import NanDense
 
     sizes = job.hidden
     model = keras.Sequential(
@@ -88,7 +89,7 @@ def main() -> None:
     asked = parser.parse_args()
 
     from studies import openml_tasks as tasks
-    from studies.networks import Recipe
+    from studies.networks import Training
 
     world = tasks.load(asked.table, 5000, 0, str(asked.data))
     ranked = tasks.ranking(asked.table, 5000, 0, str(asked.data))
@@ -98,7 +99,7 @@ def main() -> None:
         for fold, (train, test) in enumerate(tasks.split(world, repetition, 0)):
             unit = tasks.Unit("promissing", 0.5, repetition, fold)
             jobs.append(tasks.prepare(unit, world, X, train, test, len(test), 0).job)
-    recipe = Recipe("log", "relu", 0.01, 10, 1)
+    recipe = Training(LogLoss(), "relu", 0.01, 10, 1)
     engine, keras_fit = ours(jobs * 4, recipe), with_keras(jobs[0], recipe)
     studies = {
         "the recorded run": count_steps(asked.data, 3, 1, 4000),

@@ -23,7 +23,7 @@ REPETITIONS, CELLS, NETWORKS, EPOCHS, STEPS = 100, 6, 13, 400, 50
 def ours(epochs: int) -> float:
     """Seconds per step of one network, among its replicas, its AUC by epoch included."""
     from studies import simulation
-    from studies.networks import Job, Recipe, auc, run_jobs
+    from studies.networks import Job, Training, auc, run_jobs
 
     worlds = [simulation.draw("mnar", 0.5, r, 0) for r in range(20)]
     jobs = [
@@ -38,7 +38,7 @@ def ours(epochs: int) -> float:
         ends.append(time.perf_counter())
         return scores
 
-    run_jobs(jobs, Recipe("log", "tanh", 0.1, 10, epochs), watch=watch)
+    run_jobs(jobs, Training(LogLoss(), "tanh", 0.1, 10, epochs), watch=watch)
     return statistics.median(np.diff(ends)) / len(jobs) / STEPS
 
 
@@ -47,7 +47,8 @@ def with_keras(epochs: int) -> float:
     import keras
     from studies import simulation
 
-    from promissing.keras import NanDense
+    from promissing.networks.losses import LogLoss
+from promissing.keras import NanDense
 
     world = simulation.draw("mnar", 0.5, 0, 0)
     model = keras.Sequential(

@@ -48,7 +48,9 @@ def ours(
 ) -> Epochs:
     """Seconds of each epoch but the first."""
     from promissing.networks.base import stack
+    from promissing.networks.losses import LogLoss
     from promissing.networks.mlp import MLP
+    from promissing.training.options import Options
     from promissing.training.train import Data, train
 
     network = MLP(X.shape[1], 1, LogLoss(), hidden)
@@ -60,10 +62,9 @@ def ours(
             network,
             stack([network.init(rng) for rng in rngs]),
             Data(X, y[:, None], [np.arange(len(X))] * replicas),
+            Options(max_epochs=epochs + 1, **FOREVER | settings),
             rngs=rngs,
-            max_epochs=epochs + 1,
             on_epoch=lambda epoch: times.append(time.perf_counter()),
-            **FOREVER | settings,
         )
         return np.diff(times).tolist()
 
@@ -219,8 +220,10 @@ def first_fit_task(_: int) -> dict[str, float]:
     start = time.perf_counter()
     import jax.monitoring
 
+    from promissing.networks.losses import LogLoss
     from promissing.networks.mlp import MLP
-    from promissing.training import train as _training
+    from promissing.training.options import Options
+    from promissing.training.train import Data, train
 
     stamps = [start, time.perf_counter()]
     compiled: list[str] = []
@@ -233,8 +236,8 @@ def first_fit_task(_: int) -> dict[str, float]:
     def fit(rows: np.ndarray) -> None:
         rng = np.random.default_rng(0)
         params = {name: a[None] for name, a in network.init(rng).items()}
-        table = _training.Data(X[rows], y[rows, None], [np.arange(len(rows))])
-        _training.train(network, params, table, rngs=[rng], alpha=1e-4, **FOREVER)
+        table = Data(X[rows], y[rows, None], [np.arange(len(rows))])
+        train(network, params, table, Options(alpha=1e-4, **FOREVER), rngs=[rng])
         stamps.append(time.perf_counter())
 
     fit(np.arange(500))
@@ -281,6 +284,7 @@ def predict(rounds: int) -> None:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     from promissing.networks.base import evaluate
+    from promissing.networks.losses import LogLoss
     from promissing.networks.mlp import MLP
 
     X, y = data(100_000, 20)

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from promissing.networks.base import Params, stack
+from promissing.networks.losses import Loss
 from promissing.networks.mlp import MLP
-from promissing.training.tools import xp
+from promissing.training.numerics import xp
+from promissing.training.options import Options
 from promissing.training.train import Data, train
 
-__all__ = ["Job", "Recipe", "Trainee", "auc", "run_jobs", "smse", "start_as_paper"]
+__all__ = ["Job", "Trainee", "Training", "auc", "run_jobs", "smse", "start_as_paper"]
 
 Array = NDArray[Any]
 
@@ -37,10 +39,10 @@ class Job(NamedTuple):
     seed: tuple[int, ...]  # All strategies of a repetition start with the same weights.
 
 
-class Recipe(NamedTuple):
+class Training(NamedTuple):
     """How all jobs are trained: plain SGD, as in the paper."""
 
-    loss: str
+    loss: Loss
     activation: str
     learning_rate: float
     batch_size: int
@@ -57,7 +59,7 @@ class Trainee(NamedTuple):
 
 def run_jobs(
     jobs: Sequence[Job],
-    recipe: Recipe,
+    recipe: Training,
     *,
     watch: Callable[[Array, list[int]], Array] | None = None,
 ) -> list[Trainee]:
@@ -80,7 +82,7 @@ def run_jobs(
 def _run(
     jobs: list[Job],
     numbers: list[int],
-    recipe: Recipe,
+    recipe: Training,
     watch: Callable[[Array, list[int]], Array] | None,
 ) -> list[Trainee]:
     first, start = jobs[0], perf_counter()
@@ -119,24 +121,25 @@ def _train(
     network: MLP,
     data: Data,
     rngs: list[np.random.Generator],
-    recipe: Recipe,
+    recipe: Training,
     see: Callable[[Params], None] | None,
 ) -> Params:
     """Train replicas by plain SGD. `see` receives the parameters after every epoch."""
-    trained = train(
-        network,
-        stack([start_as_paper(network, rng) for rng in rngs]),
-        data,
-        rngs=rngs,
+    options = Options(
         solver="sgd",
         momentum=0.0,
-        alpha=0.0,
         learning_rate=recipe.learning_rate,
-        schedule="constant",
         batch_size=recipe.batch_size,
         max_epochs=recipe.epochs,
         tol=0.0,
         n_iter_no_change=np.inf,
+    )
+    trained = train(
+        network,
+        stack([start_as_paper(network, rng) for rng in rngs]),
+        data,
+        options,
+        rngs=rngs,
         on_epoch=(lambda epoch: see(epoch.params)) if see else None,
     )
     return trained.params

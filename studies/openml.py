@@ -31,7 +31,8 @@ from sklearn.exceptions import ConvergenceWarning
 from promissing import datasets
 from promissing.compare import strategies
 from promissing.datasets.loading import OPENML, VARIABLE
-from studies.networks import Job, Recipe, run_jobs
+from promissing.networks.losses import LogLoss
+from studies.networks import Job, Training, run_jobs
 from studies.openml_tasks import (
     COMPLETE,
     FOLDS,
@@ -412,7 +413,7 @@ def measure(names: Sequence[str], n: int, p: int, number: int) -> Outcome:
         for r in range(48)
     ]
     extra = max(5, 3000 * BATCH // n)  # Epochs; with fewer, noise would dominate.
-    few, many = (Recipe("log", "relu", 0.01, BATCH, epochs) for epochs in (1, 1 + extra))
+    few, many = (Training(LogLoss(), "relu", 0.01, BATCH, epochs) for epochs in (1, 1 + extra))
     run_jobs(jobs[:1], few)  # JAX has to start.
     first = _time(lambda: run_jobs(jobs, few))
     once = min(_time(lambda: run_jobs(jobs, few)) for _ in range(2))

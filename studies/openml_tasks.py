@@ -23,7 +23,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from promissing import datasets, missingness
 from promissing.compare import strategies
 from promissing.encoding.table_encoder import TableEncoder
-from studies.networks import Job, Recipe, auc, run_jobs, smse
+from promissing.networks.losses import LogLoss, SquaredError
+from studies.networks import Job, Training, auc, run_jobs, smse
 from studies.runner import Outcome, Row, Skipped
 from studies.simulation import MECHANISMS
 
@@ -258,7 +259,9 @@ def _score_nets(
             ready[unit] = one
     binary = world.task == "binary"
     # The engine's loss is half the squared error, the paper's the whole of it: twice the rate.
-    recipe = Recipe("log" if binary else "squared", "relu", 0.01 if binary else 0.02, 10, epochs)
+    recipe = Training(
+        LogLoss() if binary else SquaredError(), "relu", 0.01 if binary else 0.02, 10, epochs
+    )
     keys = {unit: _fingerprint(one.job) for unit, one in ready.items()}
     # Without the incomplete column all ratios give the same job, and with one incomplete column
     # its share and its indicator are the same.

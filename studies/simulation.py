@@ -22,8 +22,9 @@ from promissing import missingness
 from promissing._formula import COMPENSATIONS, Layout, neutralizers
 from promissing.compare import strategies
 from promissing.datasets import make_xor
+from promissing.networks.losses import LogLoss
 from studies import reporting
-from studies.networks import Job, Recipe, auc, run_jobs
+from studies.networks import Job, Training, auc, run_jobs
 from studies.reporting import markdown, write_table
 from studies.runner import Batch, Outcome, Row, Summary, read, run, write
 
@@ -148,7 +149,7 @@ def simulate(
     seed: int,
 ) -> Outcome:
     """Train and score all strategies for some repetitions of one mechanism and ratio."""
-    recipe = Recipe("log", "tanh", learning_rate=0.1, batch_size=10, epochs=epochs)
+    recipe = Training(LogLoss(), "tanh", learning_rate=0.1, batch_size=10, epochs=epochs)
     nets = [name for name in names if strategies.STRATEGIES[name].family != "trees"]
     worlds = [draw(mechanism, ratio, r, seed) for r in repetitions]
     plans = [(k, name, i) for k, name in enumerate(nets) for i in range(len(worlds))]

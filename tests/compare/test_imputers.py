@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from promissing.compare import gan, imputers
 from promissing.compare.imputers import GAINImputer, NeighborsImputer
 from promissing.training import programs
-from promissing.training.tools import Uniform
+from promissing.training.numerics import Uniform
 
 NAN = np.nan
 

@@ -6,11 +6,12 @@ from scipy.stats import ranksums
 from sklearn.metrics import roc_auc_score
 from studies import simulation
 from studies.__main__ import main
-from studies.networks import Job, Recipe, auc, run_jobs, smse, start_as_paper
+from studies.networks import Job, Training, auc, run_jobs, smse, start_as_paper
 from studies.runner import Row, read
 from studies.simulation import KINDS, kinds_of, summarise
 
 from promissing import cli
+from promissing.networks.losses import LogLoss
 from promissing.networks.mlp import MLP
 
 TINY = ["--repetitions", "2", "--epochs", "3", "--jobs", "1"]
@@ -53,7 +54,7 @@ def test_smse_of_the_mean_is_one_and_of_a_diverged_net_nan():
 def test_strategies_of_a_repetition_start_alike_without_bias():
     kernels = []
     for compensation in ("none", "shared", "feature"):
-        net = MLP(2, 1, "log", (4,), "tanh", compensation)
+        net = MLP(2, 1, LogLoss(), (4,), "tanh", compensation)
         params = start_as_paper(net, np.random.default_rng(5))
         kernels.append(params["kernel_0"])
         assert not params["bias_0"].any()
@@ -71,7 +72,7 @@ def test_a_job_does_not_depend_on_its_neighbours():
         X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30).astype(float)
         X[i::3, 0] = np.nan
         jobs.append(Job(X, y, np.arange(30 - i), rng.normal(size=(7, 2)), "none", (4,), (1, i)))
-    recipe = Recipe("log", "tanh", 0.1, 10, 5)
+    recipe = Training(LogLoss(), "tanh", 0.1, 10, 5)
     together = run_jobs(jobs, recipe)
     alone = run_jobs(jobs[1:2], recipe)
     np.testing.assert_allclose(together[1].outputs, alone[0].outputs, atol=1e-5)

@@ -579,7 +579,8 @@ def test_numbers_are_arguments_and_compile_nothing(monkeypatch):
     for i in range(3):
         run(
             Counting(4, 1, LOSSES["log"], (3,)), X, y, learning_rate=0.01 * (i + 1),
-            alpha=0.1 + 0.1 * i, beta_1=0.9 - 0.1 * i, dropout=0.1 + 0.1 * i, augment=0.2 + 0.1 * i, max_epochs=1 + i,
+            alpha=0.1 + 0.1 * i, beta_1=0.9 - 0.1 * i, dropout=0.1 + 0.1 * i,
+            augment=0.2 + 0.1 * i, max_epochs=1 + i,
         )  # fmt: skip
     assert len(TRACED) == 1
 

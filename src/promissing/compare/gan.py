@@ -19,9 +19,9 @@ from jax import lax
 from promissing._validation import warn
 from promissing.compare.imputers import forward
 from promissing.training.batches import stacked
+from promissing.training.numerics import Uniform
 from promissing.training.processes import claim_jax
 from promissing.training.programs import program
-from promissing.training.tools import Uniform
 
 __all__ = ["train"]
 

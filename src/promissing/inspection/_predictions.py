@@ -10,10 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from promissing.missingness import Columns, Mask, Source, observed, open_source, positions
 from promissing._validation import expect
 from promissing.encoding.columns import Float, Key
-from promissing.missingness import remove
+from promissing.missingness import Columns, Mask, Source, observed, open_source, positions, remove
 
 __all__ = ["Groups", "MaskedPredictions", "MaskedTable", "long_frame", "random_generator"]
 

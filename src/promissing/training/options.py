@@ -44,9 +44,9 @@ class Augmentation:
 
     def __post_init__(self) -> None:
         _check_choice("augment_by", self.law, LAWS)
-        if self.others is not None and np.any(self.others):
-            if self.law != "number" or not self.allow_empty:
-                raise ValueError("`others` needs the law 'number' and `allow_empty=True`.")
+        loses_others = self.others is not None and np.any(self.others)
+        if loses_others and (self.law != "number" or not self.allow_empty):
+            raise ValueError("`others` needs the law 'number' and `allow_empty=True`.")
 
 
 @dataclass(frozen=True)
