@@ -24,7 +24,8 @@ os.environ["KERAS_BACKEND"] = "jax"
 
 def ours(jobs: list, recipe: object) -> float:
     """Seconds per step of one network among its replicas."""
-    from studies.networks import run_jobs
+    from promissing.networks.losses import LogLoss
+from studies.networks import run_jobs
 
     few, many = recipe._replace(epochs=2), recipe._replace(epochs=12)
     run_jobs(jobs, few)
@@ -43,8 +44,7 @@ def with_keras(job: object, recipe: object, epochs: int = 5) -> float:
     """Seconds per step of one network in `fit`."""
     import keras
 
-    from promissing.networks.losses import LogLoss
-from promissing.keras import NanDense
+    from promissing.keras import NanDense
 
     sizes = job.hidden
     model = keras.Sequential(

@@ -22,7 +22,8 @@ REPETITIONS, CELLS, NETWORKS, EPOCHS, STEPS = 100, 6, 13, 400, 50
 
 def ours(epochs: int) -> float:
     """Seconds per step of one network, among its replicas, its AUC by epoch included."""
-    from studies import simulation
+    from promissing.networks.losses import LogLoss
+from studies import simulation
     from studies.networks import Job, Training, auc, run_jobs
 
     worlds = [simulation.draw("mnar", 0.5, r, 0) for r in range(20)]
@@ -47,8 +48,7 @@ def with_keras(epochs: int) -> float:
     import keras
     from studies import simulation
 
-    from promissing.networks.losses import LogLoss
-from promissing.keras import NanDense
+    from promissing.keras import NanDense
 
     world = simulation.draw("mnar", 0.5, 0, 0)
     model = keras.Sequential(
