@@ -24,8 +24,7 @@ os.environ["KERAS_BACKEND"] = "jax"
 
 def ours(jobs: list, recipe: object) -> float:
     """Seconds per step of one network among its replicas."""
-    from promissing.networks.losses import LogLoss
-from studies.networks import run_jobs
+    from studies.networks import run_jobs
 
     few, many = recipe._replace(epochs=2), recipe._replace(epochs=12)
     run_jobs(jobs, few)
@@ -90,6 +89,8 @@ def main() -> None:
 
     from studies import openml_tasks as tasks
     from studies.networks import Training
+
+    from promissing.networks.losses import LogLoss
 
     world = tasks.load(asked.table, 5000, 0, str(asked.data))
     ranked = tasks.ranking(asked.table, 5000, 0, str(asked.data))

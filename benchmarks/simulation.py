@@ -22,9 +22,10 @@ REPETITIONS, CELLS, NETWORKS, EPOCHS, STEPS = 100, 6, 13, 400, 50
 
 def ours(epochs: int) -> float:
     """Seconds per step of one network, among its replicas, its AUC by epoch included."""
-    from promissing.networks.losses import LogLoss
-from studies import simulation
+    from studies import simulation
     from studies.networks import Job, Training, auc, run_jobs
+
+    from promissing.networks.losses import LogLoss
 
     worlds = [simulation.draw("mnar", 0.5, r, 0) for r in range(20)]
     jobs = [
