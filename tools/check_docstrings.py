@@ -72,7 +72,9 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
         function = next(filter(None, inner), found)
         home = getattr(inspect.unwrap(function), "__module__", None) or ""
         ours = home.startswith("promissing.") and name not in FRAMEWORK.get(home, ())
-        if not name.startswith("_") and ours and not inspect.isclass(found):
+        # An overriding method without a docstring inherits that of the base class.
+        inherits = not function.__doc__ and inspect.getdoc(getattr(cls, name))
+        if not name.startswith("_") and ours and not inspect.isclass(found) and not inherits:
             yield name, function
 
 

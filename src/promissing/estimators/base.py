@@ -55,7 +55,7 @@ ENCODING = ("kinds", "n_bins", "max_categories", "unknown_categories")
 class Prediction:
     """The predictions of an ensemble and of its members, and how much of each row is known.
 
-    Attributes
+    Parameters
     ----------
     mean : ndarray (n,), (n, K) or (n, k)
         Mean of the members: probabilities of classes, or predicted numbers. NaN where the model
@@ -64,6 +64,13 @@ class Prediction:
         The same for each member.
     known_share : ndarray (n,)
         Share of the features of each row that is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing.estimators import Prediction
+    >>> Prediction(np.array([0.5]), np.array([[0.4], [0.6]]), np.array([1.0]))
+    Prediction(1 rows, 2 members)
     """
 
     mean: Float
@@ -75,6 +82,13 @@ class Prediction:
         """Ensemble spread: the standard deviation of the members.
 
         It is a diagnostic of how far the members disagree, not the uncertainty of a prediction.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.estimators import Prediction
+        >>> Prediction(np.array([0.5]), np.array([[0.4], [0.6]]), np.array([1.0])).spread
+        array([0.1])
         """
         return np.asarray(self.members.std(axis=0))
 
@@ -86,7 +100,7 @@ class Prediction:
 class SelectivePrediction:
     """Predictions of a model that may abstain.
 
-    Attributes
+    Parameters
     ----------
     prediction : ndarray (n,) or (n, k)
         The predictions. Where the model abstains, NaN for a number and None for a class.
@@ -96,6 +110,14 @@ class SelectivePrediction:
         The rows from which the model abstains.
     reason : ndarray of str (n,)
         The reason for abstaining; empty elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing.estimators import SelectivePrediction
+    >>> reason = np.array(["", "no value is known"], dtype=object)
+    >>> SelectivePrediction(np.array([3.0, np.nan]), np.array([1.0, 0.0]), reason != "", reason)
+    SelectivePrediction(2 rows, 1 abstained)
     """
 
     prediction: Array
@@ -840,7 +862,16 @@ class NanEstimator(_Fitted, BaseEstimator):
 
     @property
     def n_members_(self) -> int:
-        """Number of networks in the ensemble."""
+        """Number of networks in the ensemble.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing import NanMLPRegressor
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> NanMLPRegressor(n_members=3, max_iter=2, random_state=0).fit(X, X[:, 0]).n_members_
+        3
+        """
         return len(next(iter(self.params_.values())))
 
     def _encode(self, X: Any) -> Array:

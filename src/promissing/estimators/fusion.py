@@ -45,7 +45,17 @@ class _NanFusion(NanEstimator):
 
     @property
     def modality_columns_(self) -> dict[str, list[str | int]]:
-        """Names of the columns of every modality, or positions if they have no names."""
+        """Names of the columns of every modality, or positions if they have no names.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing import NanFusionRegressor
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> model = NanFusionRegressor({"a": [0], "b": [1]}, n_members=1, max_iter=2)
+        >>> model.fit(X, X[:, 0]).modality_columns_
+        {'a': [0], 'b': [1]}
+        """
         key = self.encoder_.feature_key
         return {name: [key(j) for j in columns] for name, columns in self.modalities_.items()}
 
@@ -55,6 +65,15 @@ class _NanFusion(NanEstimator):
 
         The arrays are (members, neurons of the modality, columns of the feature), in the units of
         the encoded table: for a number, 0 is its mean and 1 is a standard deviation above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing import NanFusionRegressor
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> model = NanFusionRegressor(n_members=1, n_bins=0, max_iter=2, random_state=0)
+        >>> model.fit(X, X[:, 0]).neutralizers_[0].shape
+        (1, 8, 1)
         """
         network, encoder = self._network, self.encoder_
         members = [

@@ -41,6 +41,15 @@ class _NanMLP(NanEstimator):
 
         The arrays are (members, neurons, columns of the feature), in the units of the encoded
         table. In the first column of a number, 0 is its mean and 1 is a standard deviation above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing import NanMLPRegressor
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> model = NanMLPRegressor(n_members=1, n_bins=0, max_iter=2, random_state=0)
+        >>> model.fit(X, X[:, 0]).neutralizers_[0].shape
+        (1, 128, 1)
         """
         encoder = self.encoder_
         members = [

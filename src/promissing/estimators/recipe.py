@@ -103,28 +103,37 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 class Recipe:
     """The values that a fit used where a parameter was "auto" or depends on others.
 
-    Attributes
+    Parameters
     ----------
     n_members : int
         Networks in the ensemble.
-    batch_size : int
-        Rows of a batch.
-    max_iter : int
-        Most epochs.
     alpha : float
         Weight decay with the solver "adamw", otherwise the L2 penalty.
     early_stopping : bool
         Whether rows are set aside for validation.
     augment : float
         Share of the rows of a batch that lose features or modalities.
-    augment_others : tuple of float or None
-        How readily the other rows lose each feature.
     linear_skip : bool
         Whether a linear skip connection is considered.
     n_fine_bins : int or "auto"
         Fine bins of the encoder.
     resample : bool
         Whether rows of the smaller classes are drawn repeatedly.
+    batch_size : int
+        Rows of a batch.
+    max_iter : int
+        Most epochs.
+    augment_others : tuple of float or None
+        How readily the other rows lose each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing import NanMLPRegressor
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = NanMLPRegressor(n_members=1, max_iter=2, random_state=0).fit(X, X[:, 0])
+    >>> model.recipe_.batch_size, model.recipe_.augment
+    (64, 0.02)
     """
 
     n_members: int
@@ -154,6 +163,16 @@ class Recipe:
         -------
         Recipe
             The completed recipe.
+
+        Examples
+        --------
+        >>> from promissing.estimators import NanMLPClassifier
+        >>> from promissing.estimators.recipe import resolve
+        >>> from promissing.networks.losses import LogLoss
+        >>> params = NanMLPClassifier().get_params()
+        >>> start = resolve(params, n_rows=1000, loss=LogLoss(), by_modality=False)
+        >>> start.with_rows(params, n_rows=1000, longest=956).max_iter
+        64
         """
         batch, epochs = params["batch_size"], params["max_iter"]
         if batch == "auto":

@@ -58,6 +58,12 @@ class Loss:
     linear_skip : bool
         Whether a linear skip connection may carry part of the prediction. It needs outputs that
         are the standardised target.
+
+    Examples
+    --------
+    >>> from promissing.networks.losses import REGRESSION_LOSSES
+    >>> sorted(REGRESSION_LOSSES)
+    ['gaussian', 'poisson', 'quantile', 'squared_error']
     """
 
     name: ClassVar[str]
@@ -66,7 +72,14 @@ class Loss:
 
     @property
     def n_outputs(self) -> int:
-        """Number of network outputs."""
+        """Number of network outputs.
+
+        Examples
+        --------
+        >>> from promissing.networks.losses import Gaussian
+        >>> Gaussian().n_outputs
+        2
+        """
         raise NotImplementedError
 
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
@@ -85,6 +98,13 @@ class Loss:
         -------
         array (...)
             The losses.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import SquaredError
+        >>> SquaredError().row_loss(np.array([[3.0]]), np.array([[1.0]]), xp=np)
+        array([2.])
         """
         raise NotImplementedError
 
@@ -102,6 +122,13 @@ class Loss:
         -------
         array (..., k)
             Probabilities for classes, the outputs themselves for numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import LogLoss
+        >>> LogLoss().fused(np.array([[0.0]]), xp=np)
+        array([[0.5]])
         """
         return outputs
 
@@ -119,6 +146,14 @@ class Loss:
         -------
         ndarray of float32 (n, m)
             The encoded targets.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import LogLoss
+        >>> LogLoss(labels=np.array(['no', 'yes'])).encode(np.array(['yes', 'no']))
+        array([[1.],
+               [0.]], dtype=float32)
         """
         raise NotImplementedError
 
@@ -136,6 +171,13 @@ class Loss:
         -------
         Loss
             This loss, or one that is adapted to targets that were constant so far.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import SquaredError
+        >>> SquaredError().resumed(np.ones(3), np.ones(3)).scale
+        array([1.])
         """
         return self
 
@@ -153,6 +195,14 @@ class Loss:
         -------
         ndarray (n,)
             The weights.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import LogLoss
+        >>> loss = LogLoss(class_weights=np.array([1.0, 3.0]))
+        >>> loss.row_weights(np.array([0, 1]), np.ones(2))
+        array([1., 3.])
         """
         return weight
 
@@ -170,6 +220,13 @@ class Loss:
         -------
         ndarray
             Class shares, means or quantiles of the targets.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import LogLoss
+        >>> LogLoss().prior(np.array([0, 0, 0, 1]), np.ones(4))
+        array([0.75, 0.25])
         """
         raise NotImplementedError
 
@@ -185,6 +242,13 @@ class Loss:
         -------
         ndarray (k,)
             The outputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import LogLoss
+        >>> LogLoss().prior_outputs(np.array([0.5, 0.5]))
+        array([0.])
         """
         raise NotImplementedError
 
@@ -202,6 +266,14 @@ class Loss:
             Targets, as `encode` returns them. The outputs with the lowest loss are the prior.
         shares : ndarray (r,)
             The share of each target.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import CrossEntropy
+        >>> targets, shares = CrossEntropy().prior_targets(np.array([0.75, 0.25]))
+        >>> targets.ravel(), shares
+        (array([0., 1.]), array([0.75, 0.25]))
         """
         return self.prior_outputs(prior)[None], np.ones(1)
 
@@ -217,6 +289,13 @@ class Loss:
         -------
         ndarray (..., n) or (..., n, t)
             Probabilities of classes, or predicted numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import LogLoss
+        >>> LogLoss().decode(np.array([[0.0]]))
+        array([[0.5, 0.5]])
         """
         raise NotImplementedError
 
@@ -229,6 +308,12 @@ class Loss:
             Values for JSON.
         arrays : dict of ndarray
             Arrays by name.
+
+        Examples
+        --------
+        >>> from promissing.networks.losses import SquaredError
+        >>> SquaredError().state()[0]
+        {'flat': True}
         """
         raise NotImplementedError
 
@@ -246,6 +331,12 @@ class ClassLoss(Loss):
         The sorted class labels, or the numbers of the labels if a row may have several.
     class_weights : ndarray (K,), optional
         Factors of the weights of the rows of each class.
+
+    Examples
+    --------
+    >>> from promissing.networks.losses import ClassLoss, CrossEntropy
+    >>> issubclass(CrossEntropy, ClassLoss)
+    True
     """
 
     labels: Array = field(default_factory=lambda: np.arange(2), compare=False)
@@ -253,7 +344,7 @@ class ClassLoss(Loss):
     multilabel: ClassVar[bool] = False
 
     def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
-        """Return the number of the class of each row, (n, 1)."""
+        # Return the number of the class of each row, (n, 1).
         if y.ndim == 2:
             raise ValueError(
                 f"`{name}` has {y.shape[1]} labels per row, but the model was fitted on one."
@@ -267,13 +358,13 @@ class ClassLoss(Loss):
         return np.searchsorted(self.labels, y).astype(np.float32)[:, None]
 
     def row_weights(self, y: Array, weight: Array) -> Array:
-        """Return the weights of the rows times those of their classes."""
+        # Return the weights of the rows times those of their classes.
         if self.class_weights is None:
             return weight
         return np.asarray(weight * self.class_weights[np.searchsorted(self.labels, y)])
 
     def prior(self, y: Array, weight: Array) -> Float:
-        """Return the weighted share of every class."""
+        # Return the weighted share of every class.
         hit = y > 0 if self.multilabel else y[:, None] == self.labels
         return np.asarray(np.average(hit, axis=0, weights=weight))
 
@@ -289,11 +380,18 @@ class ClassLoss(Loss):
         -------
         ndarray (n,) or (n, K)
             The classes; for several labels, 1 where a label is more probable than not.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import LogLoss
+        >>> LogLoss(labels=np.array(['no', 'yes'])).decide(np.array([[0.3, 0.7]]))
+        array(['yes'], dtype='<U3')
         """
         return np.asarray(self.labels[proba.argmax(axis=-1)])
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what a model file stores."""
+        # Return what a model file stores.
         arrays = {} if self.class_weights is None else {"class_weights": self.class_weights}
         dtype = "object" if self.labels.dtype == object else self.labels.dtype.str
         return {"dtype": dtype, "labels": self.labels.tolist()}, arrays
@@ -301,37 +399,51 @@ class ClassLoss(Loss):
 
 @dataclass(frozen=True)
 class LogLoss(ClassLoss):
-    """Binary cross-entropy: one output for two classes."""
+    """Binary cross-entropy: one output for two classes.
+
+    Parameters
+    ----------
+    labels : ndarray (K,)
+        The sorted class labels, or the numbers of the labels if a row may have several.
+    class_weights : ndarray (K,), optional
+        Factors of the weights of the rows of each class.
+
+    Examples
+    --------
+    >>> from promissing.networks.losses import LogLoss
+    >>> LogLoss().n_outputs
+    1
+    """
 
     name: ClassVar[str] = "log"
 
     @property
     def n_outputs(self) -> int:
-        """Number of network outputs."""
+        # Number of network outputs.
         return 1
 
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
-        """Compute the cross-entropy, summed over labels."""
+        # Compute the cross-entropy, summed over labels.
         # log(1 + exp(z)), written so that it never overflows.
         softplus = xp.maximum(outputs, 0.0) + xp.log1p(xp.exp(-xp.abs(outputs)))
         return xp.sum(softplus - y * outputs, axis=-1)
 
     def fused(self, outputs: Any, *, xp: Any) -> Any:
-        """Return the probabilities."""
+        # Return the probabilities.
         return logistic(outputs, xp)
 
     def prior_outputs(self, prior: Array) -> Float:
-        """Return the log-odds of the prior."""
+        # Return the log-odds of the prior.
         share = np.clip(prior, 1e-6, 1 - 1e-6)
         odds = np.log(share / (1 - share))
         return np.asarray(odds if self.multilabel else odds[1:])
 
     def prior_targets(self, prior: Array) -> tuple[Float, Float]:
-        """Return the prior itself: a target may be a probability."""
+        # Return the prior itself: a target may be a probability.
         return np.asarray(prior if self.multilabel else prior[1:])[None], np.ones(1)
 
     def decode(self, outputs: Array) -> Float:
-        """Return the probabilities of both classes."""
+        # Return the probabilities of both classes.
         p = logistic(outputs, np)
         return np.asarray(p if self.multilabel else np.concatenate([1 - p, p], axis=-1))
 
@@ -345,11 +457,11 @@ class MultiLabelLogLoss(LogLoss):
 
     @property
     def n_outputs(self) -> int:
-        """Number of network outputs."""
+        # Number of network outputs.
         return len(self.labels)
 
     def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
-        """Return 0 or 1 for each label, (n, K)."""
+        # Return 0 or 1 for each label, (n, K).
         if y.ndim != 2 or y.shape[1] != len(self.labels):
             raise ValueError(
                 f"`{name}` must have one column for each of the {len(self.labels)} labels the "
@@ -358,23 +470,38 @@ class MultiLabelLogLoss(LogLoss):
         return np.asarray(y, np.float32)
 
     def decide(self, proba: Array) -> Array:
-        """Return 1 where a label is more probable than not."""
+        # Return 1 where a label is more probable than not.
         return (proba > 0.5).astype(int)
 
 
 @dataclass(frozen=True)
 class CrossEntropy(ClassLoss):
-    """Cross-entropy with one output per class."""
+    """Cross-entropy with one output per class.
+
+    Parameters
+    ----------
+    labels : ndarray (K,)
+        The sorted class labels, or the numbers of the labels if a row may have several.
+    class_weights : ndarray (K,), optional
+        Factors of the weights of the rows of each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing.networks.losses import CrossEntropy
+    >>> CrossEntropy(labels=np.arange(3)).n_outputs
+    3
+    """
 
     name: ClassVar[str] = "softmax"
 
     @property
     def n_outputs(self) -> int:
-        """Number of network outputs."""
+        # Number of network outputs.
         return len(self.labels)
 
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
-        """Compute the cross-entropy."""
+        # Compute the cross-entropy.
         top = xp.max(outputs, axis=-1, keepdims=True)
         total = xp.log(xp.sum(xp.exp(outputs - top), axis=-1)) + top[..., 0]
         # Comparing with every class is slower than indexing, but its gradient needs no scatter.
@@ -382,20 +509,20 @@ class CrossEntropy(ClassLoss):
         return total - xp.sum(xp.where(chosen, outputs, 0.0), axis=-1)
 
     def fused(self, outputs: Any, *, xp: Any) -> Any:
-        """Return the probabilities."""
+        # Return the probabilities.
         e = xp.exp(outputs - xp.max(outputs, axis=-1, keepdims=True))
         return e / xp.sum(e, axis=-1, keepdims=True)
 
     def prior_outputs(self, prior: Array) -> Float:
-        """Return the logarithms of the prior."""
+        # Return the logarithms of the prior.
         return np.asarray(np.log(np.clip(prior, 1e-6, 1 - 1e-6)))
 
     def prior_targets(self, prior: Array) -> tuple[Float, Float]:
-        """Return every class, with its share."""
+        # Return every class, with its share.
         return np.arange(len(prior), dtype=np.float64)[:, None], np.asarray(prior)
 
     def decode(self, outputs: Array) -> Float:
-        """Return the probabilities of the classes."""
+        # Return the probabilities of the classes.
         return np.asarray(self.fused(outputs, xp=np))
 
 
@@ -411,10 +538,18 @@ class NumberLoss(Loss):
 
     Parameters
     ----------
-    mean, scale : ndarray (t,)
-        Mean and scale of every target.
+    mean : ndarray (t,)
+        Mean of every target.
+    scale : ndarray (t,)
+        Scale of every target.
     flat : bool, default=True
         Whether y has one dimension.
+
+    Examples
+    --------
+    >>> from promissing.networks.losses import NumberLoss, Poisson
+    >>> issubclass(Poisson, NumberLoss)
+    True
     """
 
     mean: Float = field(default_factory=lambda: np.zeros(1), compare=False)
@@ -424,7 +559,7 @@ class NumberLoss(Loss):
 
     @property
     def n_outputs(self) -> int:
-        """Number of network outputs."""
+        # Number of network outputs.
         return len(self.mean) * self.outputs_per_target
 
     def fitted(self, y: Float, weight: Array) -> Self:
@@ -441,6 +576,13 @@ class NumberLoss(Loss):
         -------
         NumberLoss
             The fitted loss.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import SquaredError
+        >>> SquaredError().fitted(np.array([1.0, 3.0]), np.ones(2)).mean
+        array([2.])
         """
         columns = y.reshape(len(y), -1)
         mean, scale = np.array([moments(column, weight) for column in columns.T]).T
@@ -449,7 +591,7 @@ class NumberLoss(Loss):
         return replace(self, mean=mean, scale=np.where(constant, 0.0, scale), flat=y.ndim == 1)
 
     def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
-        """Return the standardised targets, (n, t)."""
+        # Return the standardised targets, (n, t).
         if (y.ndim == 1) != self.flat or (y.ndim == 2 and y.shape[1] != len(self.mean)):
             wanted = "(n,)" if self.flat else f"(n, {len(self.mean)})"
             raise ValueError(f"`{name}` must have the shape {wanted}. Received: {y.shape}.")
@@ -467,27 +609,35 @@ class NumberLoss(Loss):
         -------
         ndarray (..., t)
             Standardised targets.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import SquaredError
+        >>> loss = SquaredError(mean=np.array([10.0]), scale=np.array([2.0]))
+        >>> loss.standardise(np.array([[14.0]]))
+        array([[2.]])
         """
         varies = self.scale > 0
         return np.asarray(np.where(varies, (y - self.mean) / np.where(varies, self.scale, 1.0), 0))
 
     def resumed(self, y: Array, weight: Array) -> Self:
-        """Return the loss, with a scale for targets that are no longer constant."""
+        # Return the loss, with a scale for targets that are no longer constant.
         if self.scale.all():
             return self
         scale = self.fitted(y, weight).scale
         return replace(self, scale=np.where(self.scale > 0, self.scale, scale))
 
     def prior(self, y: Array, weight: Array) -> Float:
-        """Return the weighted mean of every target."""
+        # Return the weighted mean of every target.
         return np.asarray(np.average(y.reshape(len(y), -1), axis=0, weights=weight))
 
     def prior_outputs(self, prior: Array) -> Float:
-        """Return the standardised prior."""
+        # Return the standardised prior.
         return self.standardise(prior)
 
     def decode(self, outputs: Array) -> Float:
-        """Return the predictions in the units of y."""
+        # Return the predictions in the units of y.
         return self._shaped(outputs * self.scale + self.mean)
 
     def std(self, outputs: Array) -> Float:
@@ -502,6 +652,13 @@ class NumberLoss(Loss):
         -------
         ndarray (n,) or (n, t)
             Standard deviations, in the units of y.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import Gaussian
+        >>> Gaussian().std(np.array([[[0.0, 0.0]]]))
+        array([1.])
         """
         raise ValueError(
             f"The loss {self.name!r} provides no standard deviation. Fit the model with "
@@ -522,6 +679,13 @@ class NumberLoss(Loss):
         -------
         ndarray (n, q) or (n, t, q)
             Quantiles, in the units of y.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import Gaussian
+        >>> Gaussian().quantiles(np.array([[[0.0, 0.0]]]), [0.5])
+        array([[0.]])
         """
         raise ValueError(
             f"The loss {self.name!r} provides no quantiles. Fit the model with `loss='quantile'` "
@@ -529,7 +693,7 @@ class NumberLoss(Loss):
         )
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what a model file stores."""
+        # Return what a model file stores.
         return {"flat": self.flat}, {"mean": self.mean, "scale": self.scale}
 
     def settings(self) -> dict[str, Any]:
@@ -539,6 +703,12 @@ class NumberLoss(Loss):
         -------
         dict
             Arguments of the constructor.
+
+        Examples
+        --------
+        >>> from promissing.networks.losses import Pinball
+        >>> Pinball(levels=(0.1, 0.9)).settings()
+        {'levels': [0.1, 0.9]}
         """
         return {}
 
@@ -553,14 +723,30 @@ class NumberLoss(Loss):
 
 @dataclass(frozen=True)
 class SquaredError(NumberLoss):
-    """Half of the squared error, summed over targets. The network predicts the mean."""
+    """Half of the squared error, summed over targets. The network predicts the mean.
+
+    Parameters
+    ----------
+    mean : ndarray (t,)
+        Mean of every target.
+    scale : ndarray (t,)
+        Scale of every target.
+    flat : bool, default=True
+        Whether y has one dimension.
+
+    Examples
+    --------
+    >>> from promissing.networks.losses import SquaredError
+    >>> SquaredError().n_outputs
+    1
+    """
 
     name: ClassVar[str] = "squared_error"
     outlier_sensitive: ClassVar[bool] = True
     linear_skip: ClassVar[bool] = True
 
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
-        """Compute half of the squared error."""
+        # Compute half of the squared error.
         return 0.5 * xp.sum((outputs - y) ** 2, axis=-1)
 
 
@@ -569,13 +755,29 @@ class Poisson(NumberLoss):
     """Poisson deviance with a logarithmic link, for counts and rates.
 
     The network predicts the logarithm of the ratio to the mean.
+
+    Parameters
+    ----------
+    mean : ndarray (t,)
+        Mean of every target.
+    scale : ndarray (t,)
+        Scale of every target.
+    flat : bool, default=True
+        Whether y has one dimension.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing.networks.losses import Poisson
+    >>> Poisson().decode(np.array([[0.0]]))
+    array([1.])
     """
 
     name: ClassVar[str] = "poisson"
     LARGEST: ClassVar[float] = 20.0  # The loss continues as a line: exp would overflow.
 
     def fitted(self, y: Float, weight: Array) -> Self:
-        """Return a loss whose scale is the mean of every target."""
+        # Return a loss whose scale is the mean of every target.
         if (y < 0).any():
             raise ValueError(
                 f"`loss='poisson'` needs targets of at least 0. `y` holds {y.min():g}."
@@ -586,26 +788,26 @@ class Poisson(NumberLoss):
         return replace(self, mean=np.zeros_like(mean), scale=mean, flat=y.ndim == 1)
 
     def resumed(self, y: Array, weight: Array) -> Self:
-        """Return the same loss, if the targets suit it."""
+        # Return the same loss, if the targets suit it.
         self.fitted(y, weight) if (y < 0).any() else None
         return self
 
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
-        """Compute the negative log-likelihood without its constant."""
+        # Compute the negative log-likelihood without its constant.
         top = np.float32(self.LARGEST)
         rate = xp.exp(xp.minimum(outputs, top)) * (1 + xp.maximum(outputs - top, 0))
         return xp.sum(rate - y * outputs, axis=-1)
 
     def prior_outputs(self, prior: Array) -> Float:
-        """Return the logarithm of the ratio to the mean."""
+        # Return the logarithm of the ratio to the mean.
         return np.asarray(np.log(np.maximum(prior / self.scale, 1e-9)))
 
     def prior_targets(self, prior: Array) -> tuple[Float, Float]:
-        """Return the prior, relative to the mean."""
+        # Return the prior, relative to the mean.
         return (prior / self.scale)[None], np.ones(1)
 
     def decode(self, outputs: Array) -> Float:
-        """Return the predicted rates."""
+        # Return the predicted rates.
         return self._shaped(np.exp(np.minimum(outputs, 300.0)) * self.scale)
 
 
@@ -615,6 +817,21 @@ class Gaussian(NumberLoss):
 
     An ensemble is a mixture: its variance is the mean variance of the members plus the variance of
     their means.
+
+    Parameters
+    ----------
+    mean : ndarray (t,)
+        Mean of every target.
+    scale : ndarray (t,)
+        Scale of every target.
+    flat : bool, default=True
+        Whether y has one dimension.
+
+    Examples
+    --------
+    >>> from promissing.networks.losses import Gaussian
+    >>> Gaussian().n_outputs
+    2
     """
 
     name: ClassVar[str] = "gaussian"
@@ -622,38 +839,38 @@ class Gaussian(NumberLoss):
     LIMIT: ClassVar[float] = 7.0  # Of the logarithm of the standard deviation, in units of y's.
 
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
-        """Compute the negative log-likelihood without its constant."""
+        # Compute the negative log-likelihood without its constant.
         outputs = self._split(outputs)
         log_std = xp.clip(outputs[..., 1], -self.LIMIT, self.LIMIT)
         error = (y - outputs[..., 0]) * xp.exp(-log_std)
         return xp.sum(log_std + 0.5 * error**2, axis=-1)
 
     def prior(self, y: Array, weight: Array) -> Float:
-        """Return the mean and the standard deviation of every target, (2 t,)."""
+        # Return the mean and the standard deviation of every target, (2 t,).
         columns = y.reshape(len(y), -1)
         return np.concatenate([moments(column, weight) for column in columns.T])
 
     def prior_outputs(self, prior: Array) -> Float:
-        """Return the standardised mean, and the logarithm of the standardised deviation."""
+        # Return the standardised mean, and the logarithm of the standardised deviation.
         mean, std = prior.reshape(-1, 2).T
         ratio = std / np.where(self.scale > 0, self.scale, 1.0)
         return np.stack([self.standardise(mean), np.log(np.maximum(ratio, 1e-3))], axis=1).ravel()
 
     def prior_targets(self, prior: Array) -> tuple[Float, Float]:
-        """Return the values one standard deviation below and above the mean, each with half."""
+        # Return the values one standard deviation below and above the mean, each with half.
         mean, std = prior.reshape(-1, 2).T
         return self.standardise(np.stack([mean - std, mean + std])), np.full(2, 0.5)
 
     def decode(self, outputs: Array) -> Float:
-        """Return the predicted means."""
+        # Return the predicted means.
         return self._shaped(self._split(outputs)[..., 0] * self.scale + self.mean)
 
     def std(self, outputs: Array) -> Float:
-        """Return the standard deviation of the mixture of all members."""
+        # Return the standard deviation of the mixture of all members.
         return self._shaped(np.sqrt(self._moments(outputs)[1]))
 
     def quantiles(self, outputs: Array, levels: Sequence[float] | None) -> Float:
-        """Return the quantiles of a normal distribution with the moments of the mixture."""
+        # Return the quantiles of a normal distribution with the moments of the mixture.
         mean, variance = self._moments(outputs)
         found = mean[..., None] + np.sqrt(variance)[..., None] * ndtri(
             np.asarray((0.05, 0.5, 0.95) if levels is None else levels, float)
@@ -676,6 +893,12 @@ class Pinball(NumberLoss):
 
     Parameters
     ----------
+    mean : ndarray (t,)
+        Mean of every target.
+    scale : ndarray (t,)
+        Scale of every target.
+    flat : bool, default=True
+        Whether y has one dimension.
     levels : sequence of float, default=(0.05, 0.25, 0.5, 0.75, 0.95)
         Increasing levels between 0 and 1.
 
@@ -701,17 +924,24 @@ class Pinball(NumberLoss):
 
     @property
     def outputs_per_target(self) -> int:  # type: ignore[override]
-        """Number of quantiles."""
+        """Number of quantiles.
+
+        Examples
+        --------
+        >>> from promissing.networks.losses import Pinball
+        >>> Pinball().outputs_per_target
+        5
+        """
         return len(self.levels)
 
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
-        """Compute the pinball loss, summed over levels and targets."""
+        # Compute the pinball loss, summed over levels and targets.
         error = y[..., None] - self._split(outputs)
         levels = np.asarray(self.levels, np.float32)
         return xp.sum(xp.maximum(levels * error, (levels - 1) * error), axis=(-2, -1))
 
     def prior(self, y: Array, weight: Array) -> Float:
-        """Return the weighted quantiles of every target, (t q,)."""
+        # Return the weighted quantiles of every target, (t q,).
         found = []
         for column in y.reshape(len(y), -1).T:
             order = np.argsort(column, kind="stable")
@@ -720,21 +950,21 @@ class Pinball(NumberLoss):
         return np.concatenate(found)
 
     def prior_outputs(self, prior: Array) -> Float:
-        """Return the standardised quantiles."""
+        # Return the standardised quantiles.
         return self.standardise(self._split(prior).T).T.ravel()
 
     def prior_targets(self, prior: Array) -> tuple[Float, Float]:
-        """Return values between the quantiles, with the probabilities of these intervals."""
+        # Return values between the quantiles, with the probabilities of these intervals.
         quantiles = self.prior_outputs(prior).reshape(-1, len(self.levels))
         ends = np.concatenate([quantiles[:, :1] - 0.5, quantiles, quantiles[:, -1:] + 0.5], axis=1)
         return (ends[:, :-1] + ends[:, 1:]).T / 2, np.diff([0.0, *self.levels, 1.0])
 
     def decode(self, outputs: Array) -> Float:
-        """Return the predicted medians."""
+        # Return the predicted medians.
         return self._shaped(self._interpolated(self._members(outputs), [0.5])[..., 0])
 
     def quantiles(self, outputs: Array, levels: Sequence[float] | None) -> Float:
-        """Return the quantiles, averaged over the members and interpolated between levels."""
+        # Return the quantiles, averaged over the members and interpolated between levels.
         found = self._members(outputs).mean(axis=0)
         if levels is not None:
             if not self.levels[0] <= min(levels) <= max(levels) <= self.levels[-1]:
@@ -747,7 +977,7 @@ class Pinball(NumberLoss):
         return np.asarray(found[..., 0, :] if self.flat else found)
 
     def settings(self) -> dict[str, Any]:
-        """Return the levels."""
+        # Return the levels.
         return {"levels": list(self.levels)}
 
     def _members(self, outputs: Array) -> Array:
