@@ -874,15 +874,15 @@ def test_a_list_of_tables_is_taken_over_and_serves_once():
 
 
 def test_memory_is_given_back_where_there_is_a_way(monkeypatch):
-    from promissing.encoding import memory as _memory
+    from promissing.training import programs
 
     asked = []
     library = SimpleNamespace(malloc_trim=asked.append)
-    monkeypatch.setattr(_memory.ctypes, "CDLL", lambda name: library)
-    _memory.give_back()
+    monkeypatch.setattr(programs.ctypes, "CDLL", lambda name: library)
+    programs.give_back()
     assert asked == [0]
     del library.malloc_trim
-    _memory.give_back()
+    programs.give_back()
 
 
 # ------------------------------------------------------------------------------------- processes

@@ -120,16 +120,16 @@ def _least_known(min_known: float, max_spread: float | None) -> float:
 
 def _predict(model: Any, X: Any) -> tuple[dict[str, Any], Any]:
     """Return the columns to write, and the highest class probability of each row."""
+    full = model.predict_full(X)
     made: dict[str, Any] = {}
     certainty = None
     if hasattr(model, "classes_"):
-        proba = model.predict_proba(X)
-        made["prediction"] = model.classes_[proba.argmax(axis=1)]
-        made |= {f"p_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
-        certainty = proba.max(axis=1)
+        made["prediction"] = model.classes_[full.mean.argmax(axis=1)]
+        made |= {f"p_{label}": full.mean[:, k] for k, label in enumerate(model.classes_.tolist())}
+        certainty = full.mean.max(axis=1)
     else:
-        made["prediction"] = model.predict(X)
+        made["prediction"] = full.mean
         if model.n_members_ > 1:
-            made["spread"] = model.spread(X)
-    made["known"] = model.known_share(X)
+            made["spread"] = full.spread
+    made["known"] = full.known_share
     return made, certainty

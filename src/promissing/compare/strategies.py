@@ -494,11 +494,11 @@ def make(
     from promissing.estimators import mlp
 
     # The default depends on the number of columns, which some imputers change.
-    parameters.setdefault("fine_bins", 0)
+    parameters.setdefault("n_fine_bins", 0)
     network = getattr(mlp, "NanMLP" + _SUFFIX[task])
     if strategy.family == "native":
         return network(**parameters)
-    encoding = ("kinds", "max_categories", "unseen")
+    encoding = ("kinds", "max_categories", "unknown_categories")
     encoder = TableEncoder(
         scale=False, **{key: parameters.pop(key) for key in encoding if key in parameters}
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from itertools import count
 from math import prod
@@ -324,13 +323,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         value = getattr(self, old)
         if isinstance(value, str) and value == "deprecated":
             return getattr(self, new)
-        # Until the estimators use the new name.
-        if sys._getframe(3).f_globals["__name__"] != "promissing.estimators.fitting":
-            warn(
-                f"The parameter `{old}` of TableEncoder is now `{new}`. The old name will be "
-                "removed in release 0.3.",
-                FutureWarning,
-            )
+        warn(
+            f"The parameter `{old}` of TableEncoder is now `{new}`. The old name will be removed "
+            "in release 0.3.",
+            FutureWarning,
+        )
         return value
 
     def _open(self, X: Any) -> Table:
@@ -764,25 +761,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 i, k = np.argwhere(np.isinf(out[rows]))[0]
                 j = int(self.groups_[k])
                 _columns.refuse_infinity(readings[start + i, j], out.dtype, self.feature_key(j))
-
-    # Until the estimators use the new names.
-    @property
-    def _observed(self) -> Any:
-        return self.observed_
-
-    def _key(self, j: int) -> Key:
-        return self.feature_key(j)
-
-    def _encode(
-        self, table: Table, dtype: DTypeLike, rows: slice = slice(None), unseen: Any = None
-    ) -> NDArray[Any]:
-        return self.encode_table(table, dtype=dtype, rows=rows, unknown=unseen)
-
-    def _warn_of_unseen(self, table: Table, unseen: Any, warned: Any = None) -> None:
-        self.warn_of_unknown_categories(table, unseen, warned)
-
-    def _straightest(self) -> tuple[NDArray[np.intp], Float]:
-        return self.linear_columns()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

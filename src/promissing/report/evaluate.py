@@ -170,8 +170,8 @@ def _predictions(
 
 def _predict(model: Any, X: pd.DataFrame) -> tuple[Array, Array, Array]:
     """Return the mean prediction, the ensemble spread and the known share of the same rows."""
-    predict = model.predict_proba if hasattr(model, "classes_") else model.predict
-    return predict(X), model.spread(X), model.known_share(X)
+    full = model.predict_full(X)
+    return full.mean, full.spread, full.known_share
 
 
 def _index(classes: Array, labels: Array) -> Array:

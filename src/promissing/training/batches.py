@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from promissing.encoding.memory import aligned
+from promissing.encoding.table_encoder import aligned
 
 __all__ = ["Batches", "bucket", "long_enough", "stacked"]
 

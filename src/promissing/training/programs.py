@@ -7,13 +7,12 @@ again.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from typing import Any
 
 import jax
-
-from promissing.encoding.memory import give_back
 
 __all__ = ["KEPT", "Program", "program"]
 
@@ -35,8 +34,20 @@ class Program:
         result = self.run(*args)
         if not self.called:
             self.called = True
-            give_back()  # What compiling took.
+            give_back()
         return result
+
+
+def give_back() -> None:
+    """Return freed memory to the operating system.
+
+    Compiling a program takes about 250 MB, most of which the C library keeps. Only glibc has a
+    function to release it.
+    """
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):  # Another C library or operating system.
+        return
 
 
 def program(function: Callable[..., Any], static: tuple[Hashable, ...], *args: Any) -> Program:
