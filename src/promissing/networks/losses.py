@@ -714,7 +714,9 @@ class NumberLoss(Loss):
 
     def _split(self, outputs: Any) -> Any:
         """Outputs (..., t, outputs per target)."""
-        return outputs.reshape(*outputs.shape[:-1], -1, self.outputs_per_target)
+        *lead, k = outputs.shape
+        each = self.outputs_per_target
+        return outputs.reshape(*lead, k // each, each)
 
     def _shaped(self, values: Array) -> Float:
         """Values (..., n) if y has one dimension, else (..., n, t)."""
