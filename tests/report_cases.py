@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from promissing.estimators.mlp import PLAIN
-from promissing.io.task import pose
+from promissing.io import define_task
 from promissing.report import gather
 
 SCRIPT = "<script>alert(1)</script>"
@@ -55,7 +55,7 @@ def binary_frame():
 @cache
 def binary():
     frame = binary_frame()
-    problem = pose(frame, "<i>relapse</i>")
+    problem = define_task(frame, "<i>relapse</i>")
     return gather(
         problem,
         frame=frame,
@@ -71,7 +71,7 @@ def binary():
 @cache
 def regression():
     frame, score = nasty()
-    problem = pose(frame.assign(dose=10 * score), "dose", modalities=MODALITIES)
+    problem = define_task(frame.assign(dose=10 * score), "dose", modalities=MODALITIES)
     return gather(problem, strategies=None, folds=2, rows=20, settings=FUSION)
 
 
@@ -79,5 +79,5 @@ def regression():
 def several():
     frame, score = nasty()
     target = pd.cut(score, [-9, -0.5, 0.5, 9], labels=["low", "middle", "high"]).astype(object)
-    problem = pose(frame.assign(level=target), "level")
+    problem = define_task(frame.assign(level=target), "level")
     return gather(problem, strategies=None, folds=2, rows=20, max_rows=120, settings=TINY)

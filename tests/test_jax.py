@@ -1,6 +1,4 @@
-import doctest
 import functools
-import importlib
 
 import jax
 import jax.numpy as jnp
@@ -169,9 +167,3 @@ def test_optimizers_of_optax_that_choose_by_name(name, compensation, nested):
 def test_bad_arguments(call, message):
     with pytest.raises(ValueError, match=message):
         call(jax.random.key(0))
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(importlib.import_module("promissing.jax"))
-    assert result.attempted
-    assert not result.failed

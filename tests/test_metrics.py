@@ -1,7 +1,5 @@
 """Metrics of probabilities: calibration, abstention and the effect of missing values."""
 
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.testing import assert_allclose
 
-from promissing import metrics
 from promissing.metrics import (
     accuracy,
     accuracy_coverage,
@@ -318,9 +315,3 @@ def test_bad_bins_and_shares():
     for share in ([2.0], [np.nan], [0, 1]):
         with pytest.raises(ValueError, match="a share between 0 and 1 for each of the 1 rows"):
             by_share_missing([0], [0.5], share)
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(metrics)
-    assert result.attempted
-    assert not result.failed

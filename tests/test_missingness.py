@@ -1,7 +1,6 @@
 """What is lost, how much of it and why; and that nothing else changes."""
 
 import datetime as dt
-import doctest
 import inspect
 import os
 import pickle
@@ -24,7 +23,6 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from promissing import missingness
 from promissing.missingness import (
     MECHANISMS,
     Mechanism,
@@ -884,9 +882,3 @@ def test_the_old_name_of_random_state_works_with_a_warning():
         assert_array_equal(old, function(FRAME, ratio=0.5, random_state=3))
     with pytest.warns(FutureWarning, match="`rng` is now `random_state`"):
         drop_groups(FRAME, {"body": "age"}, n_per_row=1, rng=3)
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(missingness)
-    assert result.attempted
-    assert not result.failed

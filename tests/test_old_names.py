@@ -42,6 +42,13 @@ def test_names_are_importable_from_their_old_place(module, name):
     assert len(messages) <= 1  # One that stays in its module may have a new name there.
 
 
+def required(function):
+    """Return None for each required positional argument."""
+    parameters = inspect.signature(function).parameters.values()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [None for p in parameters if p.kind in positional and p.default is p.empty]
+
+
 @pytest.mark.parametrize(("path", "name"), PARAMETERS)
 def test_old_parameters_are_accepted(path, name):
     function = old(path)
@@ -52,7 +59,7 @@ def test_old_parameters_are_accepted(path, name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            function(**{name: None})
+            function(*required(function), **{name: None})
         except Exception as error:
             assert "unexpected keyword" not in str(error)  # noqa: PT017
     assert any(w.category is FutureWarning and name in str(w.message) for w in caught)

@@ -78,7 +78,13 @@ def modules_with_examples():
 
 @pytest.mark.parametrize("name", modules_with_examples())
 def test_examples_in_docstrings(name):
-    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    import matplotlib.pyplot as plt
+
+    module = importlib.import_module(name)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    with plt.rc_context({"figure.max_open_warning": 0}):
+        result = doctest.testmod(module, optionflags=flags)
+    plt.close("all")
     assert result.attempted
     assert not result.failed
 

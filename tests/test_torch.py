@@ -1,6 +1,4 @@
 import copy
-import doctest
-import importlib
 import io
 import os
 import pickle
@@ -482,9 +480,3 @@ def test_two_processes_with_ddp(tmp_path):
     for worker in workers:
         out, err = worker.communicate(timeout=120)
         assert out.strip() == "agreed", err
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(importlib.import_module("promissing.torch"))
-    assert result.attempted
-    assert not result.failed

@@ -19,7 +19,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from promissing.datasets import make_cohort
-from promissing.io.task import pose
+from promissing.io import define_task
 from promissing.report import gather, render
 
 DESK, PHONE, HEIGHT = 1180, 390, 1120
@@ -29,7 +29,7 @@ GAP = 28
 def make_page() -> str:
     cohort = make_cohort()
     frame = cohort.X.assign(remission=cohort.y.map({0: "no", 1: "yes"}))
-    problem = pose(frame, "remission", modalities=cohort.modalities)
+    problem = define_task(frame, "remission", modalities=cohort.modalities)
     asked = {"strategies": None, "folds": 3, "rows": 60, "settings": {"max_iter": 60}}
     return render(gather(problem, frame=frame, source="cohort.csv", **asked))
 

@@ -52,8 +52,7 @@ def did_you_mean(name: Any, names: Iterable[Any], *, show: int = 8) -> str:
     found = get_close_matches(str(name).lower(), lower, n=3, cutoff=0.5)
     if found:
         return f" Did you mean {' or '.join(repr(lower[one]) for one in found)}?"
-    shown = ", ".join(map(repr, known[:show])) + (", ..." if len(known) > show else "")
-    return f" There are {shown}." if show and known else ""
+    return f" There are {few(known, show)}." if show and known else ""
 
 
 def renamed_arguments(**names: str) -> Callable[[Function], Function]:

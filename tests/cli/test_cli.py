@@ -286,9 +286,9 @@ def test_simulate_writes_a_cohort_and_its_modalities(tmp_path):
     run("simulate", "--cohort", 30, "--out", out, "--modalities-out", groups)
     frame = pd.read_parquet(out)
     assert frame.shape == (30, 212)
-    from promissing.io.task import pose, read_modalities
+    from promissing.io.task import define_task, read_modalities
 
-    problem = pose(frame, "remission", modalities=read_modalities(groups))
+    problem = define_task(frame, "remission", modalities=read_modalities(groups))
     assert len(problem.modalities) == 12
 
 

@@ -1,6 +1,5 @@
 """Strategies on one table: same folds, a fair test, and an honest sentence."""
 
-import doctest
 import json
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from promissing.cli import main
-from promissing.compare import compare, comparison, strategies
+from promissing.compare import compare, strategies
 from promissing.compare.comparison import _recommend, corrected_t_test, holm
 from promissing.estimators.mlp import PLAIN
 
@@ -405,10 +404,3 @@ def test_bad_input_is_one_line_and_exit_code_2(file, words, message):
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
-
-
-@pytest.mark.parametrize("module", [comparison, strategies])
-def test_the_examples_run(module):
-    result = doctest.testmod(module)
-    assert result.attempted
-    assert not result.failed

@@ -1,6 +1,5 @@
 """What GAIN imputes, what it leaves alone, that its steps are those of the paper; neighbours."""
 
-import doctest
 import pickle
 import subprocess
 import sys
@@ -476,12 +475,6 @@ def test_imputing_needs_no_jax(fitted, tmp_path):
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert out.returncode == 0, out.stderr
     assert float(out.stdout) == pytest.approx(fitted.transform(NEW).sum())
-
-
-def test_the_example_runs():
-    result = doctest.testmod(imputers)
-    assert result.attempted
-    assert not result.failed
 
 
 # -------------------------------------------------------------------------------- neighbours

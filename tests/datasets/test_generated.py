@@ -1,7 +1,5 @@
 """The generated tables: the cohort has the shape of the paper's, and its true model holds."""
 
-import doctest
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -321,9 +319,3 @@ def test_noise_cannot_be_negative():
 
 
 # ---- the module
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(module)
-    assert result.attempted
-    assert not result.failed

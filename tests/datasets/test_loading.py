@@ -1,6 +1,5 @@
 """Tables from directories and from OpenML, and what is said when they cannot be loaded."""
 
-import doctest
 import gzip
 import hashlib
 import json
@@ -25,7 +24,6 @@ from promissing.datasets import (
     UnknownTableError,
     load,
     load_many,
-    loading,
     registry,
     tables,
 )
@@ -551,13 +549,6 @@ def test_every_table_at_hand_loads():
 
 
 # ---- the module
-
-
-def test_examples_in_docstrings():
-    for module in (loading, registry):
-        result = doctest.testmod(module)
-        assert result.attempted
-        assert not result.failed
 
 
 def test_importing_it_loads_no_framework_and_no_scikit_learn():

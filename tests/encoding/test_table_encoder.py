@@ -1,5 +1,4 @@
 import datetime as dt
-import doctest
 import json
 import subprocess
 import sys
@@ -1021,12 +1020,6 @@ def test_sample_weights_pass_through_a_pipeline():
     model = make_pipeline(TableEncoder(), LinearRegression())
     model.fit(x, [0, 2, 9], tableencoder__sample_weight=weight)
     assert_array_equal(model[0].transform(x), [[-1], [1], [8]])
-
-
-def test_the_example_in_the_docstring_runs():
-    found = doctest.testmod(tables)
-    assert found.attempted
-    assert not found.failed
 
 
 # -------------------------------------------------------------------------------- own units

@@ -315,7 +315,10 @@ def fitted():
 
 
 def quick(modalities=None, **parameters):
-    return NanFusionClassifier(modalities, max_iter=2, random_state=0, **parameters)
+    """One network on all rows without augmentation."""
+    usual = {"n_members": 1, "augment": False, "early_stopping": False}
+    usual |= {"max_iter": 2, "random_state": 0}
+    return NanFusionClassifier(modalities, **usual | parameters)
 
 
 def skewed(n=300):

@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 import promissing
 from promissing import NanMLPClassifier, NanMLPRegressor
-from promissing.estimators import estimator as _estimator
+from promissing.estimators import base
 
 
 @pytest.fixture(scope="module")
@@ -741,8 +741,8 @@ def test_a_list_of_labels_is_taken_as_numpy_takes_it():
 def test_rows_are_predicted_some_at_a_time(monkeypatch, table, fitted):
     frame = pd.concat([table[0]] * 30, ignore_index=True)
     whole = fitted.predict_proba(frame), fitted.known_share(frame)
-    monkeypatch.setattr(_estimator, "CELLS", 1)
-    monkeypatch.setattr(_estimator, "ROWS", 50)
+    monkeypatch.setattr(base, "CELLS", 1)
+    monkeypatch.setattr(base, "ROWS", 50)
     sizes = [len(block) for block, _ in fitted._encoded_blocks(frame)]
     assert len(sizes) > 1
     assert sum(sizes) == len(frame)

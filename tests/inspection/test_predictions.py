@@ -1,7 +1,5 @@
 """Models and tables of all kinds, blocks of rows, and bad input, for all functions."""
 
-import doctest
-import importlib
 import pickle
 from copy import deepcopy
 
@@ -410,14 +408,3 @@ def test_a_model_that_refuses_rows_is_explained_once_it_does_not(ours):
     assert len(shapley(model.set_params(min_known=0), frame[:3]).values) == 3
     with pytest.raises(TypeError, match="takes the result of `what_if` or `shapley`"):
         importance(model)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["_what_if", "_shapley", "_smallest_change", "_information_loss", "displays"],
-)
-def test_examples_in_docstrings(name):
-    module = importlib.import_module(f"promissing.inspection.{name}")
-    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert result.attempted
-    assert not result.failed

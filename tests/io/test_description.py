@@ -1,6 +1,5 @@
 """What is missing in a table."""
 
-import doctest
 import json
 import re
 import time
@@ -166,9 +165,3 @@ def test_text_that_is_not_valid_unicode_is_refused_by_column():
     frame = pd.DataFrame({"a": np.array(["x", "y\ud800"], object)}, dtype=object)
     with pytest.raises(ValueError, match="Column 'a' has text that is not valid Unicode"):
         describe(frame)
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(promissing.io.description)
-    assert result.attempted
-    assert not result.failed

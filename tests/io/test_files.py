@@ -1,6 +1,5 @@
 """Tables from files and back."""
 
-import doctest
 import gzip
 import io
 import os
@@ -11,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import promissing.io.files
 from promissing.io.files import FileError, check_target, read_table, write_table, write_text
 
 FRAME = pd.DataFrame(
@@ -356,9 +354,3 @@ def test_text_that_is_not_valid_unicode_is_refused_by_column(tmp_path, monkeypat
     with pytest.raises(FileError, match=r"cannot be written: '.*\\ud800.*' is not valid utf-8"):
         write_text("-" if suffix == "-" else tmp_path / "t.txt", "a\ud800")
     assert not os.listdir(tmp_path)
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(promissing.io.files)
-    assert result.attempted
-    assert not result.failed

@@ -1,12 +1,9 @@
 """From a table and a target to something that can be learnt."""
 
-import doctest
-
 import numpy as np
 import pandas as pd
 import pytest
 
-import promissing.io.task
 from promissing import NanFusionRegressor, NanMLPClassifier, NanMLPRegressor
 from promissing.estimators.fusion import build
 from promissing.io import FileError, define_task, read_modalities
@@ -215,9 +212,3 @@ def test_the_names_of_release_0_1_work_with_a_warning():
         assert promissing.problem.pose is define_task
     with pytest.warns(FutureWarning, match="problem.read_modalities is now promissing.io.read"):
         assert promissing.problem.read_modalities is read_modalities
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(promissing.io.task)
-    assert result.attempted
-    assert not result.failed

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import report_cases as cases
 
-from promissing.io.task import pose
+from promissing.io import define_task
 from promissing.report import render
 from promissing.report.evaluate import Predictions, evaluate, predict_rows
 from promissing.report.gather import as_json_types
@@ -16,7 +16,7 @@ from promissing.report.words import add_words
 
 
 def test_every_row_is_predicted_by_a_network_trained_without_it():
-    problem = pose(cases.binary_frame(), "<i>relapse</i>")
+    problem = define_task(cases.binary_frame(), "<i>relapse</i>")
     found, explained, _ = predict_rows(problem, folds=2, settings={**cases.TINY, "max_iter": 1})
     assert explained is found
     places = np.concatenate([rows for _, rows in found.models])

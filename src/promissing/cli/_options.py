@@ -21,7 +21,7 @@ from promissing.cli import _terminal
 if TYPE_CHECKING:
     import pandas as pd
 
-    from promissing.io.task import Problem
+    from promissing.io import PredictionTask
 
 # A warning of the encoder that repeats a note about the same column.
 CATEGORY_WARNING = "Column .* is text.* a category"
@@ -343,12 +343,12 @@ def read_problem(
     positive: str | None,
     identifier: str | None,
     **reading: Any,
-) -> tuple[pd.DataFrame, Problem]:
+) -> tuple[pd.DataFrame, PredictionTask]:
     """Read a table and define the prediction task by the values of the shared options.
 
     Returns the whole table and the task. Notes about the table are printed.
     """
-    from promissing.io.task import pose, read_modalities
+    from promissing.io.task import define_task, read_modalities
 
     groups = None if modalities is None else read_modalities(modalities)
     with _terminal.progress(f"Reading {file}"):
@@ -363,7 +363,7 @@ def read_problem(
             for name, columns in groups.items()
             if (kept := [column for column in columns if column not in left_out])
         }
-    problem = pose(
+    problem = define_task(
         frame.drop(columns=list(left_out)),
         target,
         task=task,

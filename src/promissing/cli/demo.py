@@ -12,7 +12,7 @@ from promissing.cli.compare import comparison_table
 from promissing.cli.simulate import modalities_toml
 
 if TYPE_CHECKING:
-    from promissing.io.task import Problem
+    from promissing.io import PredictionTask
 
 __all__ = ["demo"]
 
@@ -34,13 +34,13 @@ def demo(out: Path, epochs: int) -> None:
     complete. The model predicts remission.
     """
     from promissing.datasets import make_cohort
+    from promissing.io import define_task
     from promissing.io.files import write_table, write_text
-    from promissing.io.task import pose
     from promissing.report import gather, render
 
     terminal, cohort = _terminal.console(), make_cohort()
     frame = cohort.X.assign(remission=cohort.y.map({0: "no", 1: "yes"}))
-    problem = pose(frame, "remission", modalities=cohort.modalities)
+    problem = define_task(frame, "remission", modalities=cohort.modalities)
     out.mkdir(parents=True, exist_ok=True)
     write_table(frame, out / "cohort.csv")
     write_text(out / "modalities.toml", modalities_toml(cohort.modalities))
@@ -72,7 +72,7 @@ def demo(out: Path, epochs: int) -> None:
         terminal.print(f"    promissing {words}", soft_wrap=True)
 
 
-def _information_loss(problem: Problem, out: Path, epochs: int) -> Any:
+def _information_loss(problem: PredictionTask, out: Path, epochs: int) -> Any:
     """Train on the incomplete patients, and remove the modalities of a complete one in turn."""
     import numpy as np
 

@@ -10,7 +10,7 @@ from promissing.cli import _options, _terminal
 from promissing.cli._terminal import percent
 
 if TYPE_CHECKING:
-    from promissing.io.task import Problem
+    from promissing.io import PredictionTask
 
 __all__ = ["fit"]
 
@@ -102,7 +102,7 @@ def fit(
     _terminal.note(f"Written to {out}.")
 
 
-def _split(problem: Problem, share: float, seed: int) -> tuple[Any, Any]:
+def _split(problem: PredictionTask, share: float, seed: int) -> tuple[Any, Any]:
     """Return the positions of the training rows and of the held-out rows, stratified by class."""
     import numpy as np
     import pandas as pd
@@ -121,7 +121,7 @@ def _split(problem: Problem, share: float, seed: int) -> tuple[Any, Any]:
     return np.sort(order[~held]), np.sort(order[held])
 
 
-def _summary(problem: Problem, model: Any, train: Any, held: Any) -> dict[str, Any]:
+def _summary(problem: PredictionTask, model: Any, train: Any, held: Any) -> dict[str, Any]:
     """Return the data, the model and the scores as a plain dict."""
     missing = problem.X.isna().to_numpy()
     found: dict[str, Any] = {
@@ -146,7 +146,7 @@ def _summary(problem: Problem, model: Any, train: Any, held: Any) -> dict[str, A
     return found
 
 
-def _scores(problem: Problem, model: Any, held: Any) -> dict[str, float]:
+def _scores(problem: PredictionTask, model: Any, held: Any) -> dict[str, float]:
     """Compute the scores on the held-out rows."""
     import numpy as np
     from sklearn.metrics import mean_absolute_error, r2_score, roc_auc_score

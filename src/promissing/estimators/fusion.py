@@ -246,7 +246,7 @@ def build(problem: Any, *, random_state: int | None = 0, **settings: Any) -> Any
 
     Parameters
     ----------
-    problem : promissing.io.task.Problem
+    problem : promissing.io.task.PredictionTask
         The table, the target and the modalities.
     random_state : int or None, default=0
         Random seed.
@@ -263,9 +263,9 @@ def build(problem: Any, *, random_state: int | None = 0, **settings: Any) -> Any
     --------
     >>> import pandas as pd
     >>> from promissing.estimators import build
-    >>> from promissing.io.task import pose
+    >>> from promissing.io import define_task
     >>> frame = pd.DataFrame({"x": range(10), "y": ["a", "b"] * 5})
-    >>> build(pose(frame, "y"))
+    >>> build(define_task(frame, "y"))
     NanMLPClassifier(random_state=0)
     """
     classifies = problem.task == "classification"

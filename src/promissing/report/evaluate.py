@@ -17,7 +17,7 @@ from promissing import metrics
 from promissing._validation import few, listed
 from promissing.compare.comparison import read_target, rounds
 from promissing.estimators.fusion import build
-from promissing.io.task import Problem
+from promissing.io import PredictionTask
 
 __all__ = ["Predictions", "Progress", "evaluate", "evenly_spaced", "predict_rows", "records"]
 
@@ -92,7 +92,7 @@ class Predictions:
 
 
 def predict_rows(
-    problem: Problem,
+    problem: PredictionTask,
     *,
     model: Any = None,
     folds: int = 5,
@@ -179,7 +179,7 @@ def _index(classes: Array, labels: Array) -> Array:
     return np.asarray(pd.Index(classes).get_indexer(labels))
 
 
-def _positive_last(classes: Array | None, problem: Problem) -> Array | None:
+def _positive_last(classes: Array | None, problem: PredictionTask) -> Array | None:
     """Return the classes with the positive one of two last."""
     if problem.positive is None:
         return classes
@@ -202,7 +202,7 @@ def _possible_folds(y: Array, task: str, folds: int) -> int:
     return folds if least < 2 else min(least, folds)
 
 
-def _check_model(model: Any, problem: Problem) -> None:
+def _check_model(model: Any, problem: PredictionTask) -> None:
     """Raise an error if the model does not fit the task or the classes."""
     is_classifier = hasattr(model, "classes_")
     if is_classifier != (problem.task == "classification"):

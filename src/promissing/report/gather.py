@@ -25,8 +25,8 @@ from promissing.inspection import (
     smallest_change,
     what_if,
 )
+from promissing.io import PredictionTask
 from promissing.io.description import describe, is_identifier
-from promissing.io.task import Problem
 from promissing.report.evaluate import (
     Predictions,
     Progress,
@@ -59,7 +59,7 @@ _BARS = 30  # Effects kept for a row.
 
 
 def gather(
-    problem: Problem,
+    problem: PredictionTask,
     *,
     frame: pd.DataFrame | None = None,
     source: str = "the table",
@@ -78,8 +78,8 @@ def gather(
 
     Parameters
     ----------
-    problem : Problem
-        The result of `promissing.io.task.pose`. Its `positive` is the positive one of two
+    problem : PredictionTask
+        The result of `promissing.io.task.define_task`. Its `positive` is the positive one of two
         classes; by default this is the second in sorted order.
     frame : DataFrame, optional
         The table as it was read, for the section on missing values. By default it is built from
@@ -119,13 +119,13 @@ def gather(
     --------
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from promissing.io.task import pose
+    >>> from promissing.io import define_task
     >>> from promissing.report import gather
     >>> rng = np.random.default_rng(0)
     >>> table = pd.DataFrame(rng.normal(size=(40, 2)), columns=["dose", "age"])
     >>> table["response"] = table["dose"] + rng.normal(size=40)
     >>> tiny = {"hidden_layer_sizes": (4,), "n_members": 1, "max_iter": 1}
-    >>> found = gather(pose(table, "response"), strategies=None, folds=2, settings=tiny)
+    >>> found = gather(define_task(table, "response"), strategies=None, folds=2, settings=tiny)
     >>> found["kind"], found["missing"]["share"]
     ('regression', 0.0)
     """
@@ -191,9 +191,11 @@ def gather(
     return report
 
 
-def _read_old(problem: Problem, folds: int, model: Any, old: dict[str, Any]) -> tuple[Problem, int]:
+def _read_old(
+    problem: PredictionTask, folds: int, model: Any, old: dict[str, Any]
+) -> tuple[PredictionTask, int]:
     """Translate the parameters of release 0.1."""
-    new = {"positive": "pose(..., positive=...)", "held_out": "folds=0"}
+    new = {"positive": "define_task(..., positive=...)", "held_out": "folds=0"}
     for name in old:
         if name not in new:
             raise TypeError(f"gather() got an unexpected keyword argument {name!r}")
@@ -225,14 +227,14 @@ def _kind(classes: Array | None) -> str:
     return "binary" if len(classes) == 2 else "multiclass"
 
 
-def _groups(problem: Problem, explained: Predictions) -> dict[str, list[Any]] | None:
+def _groups(problem: PredictionTask, explained: Predictions) -> dict[str, list[Any]] | None:
     """The modalities of the model, else those of the problem."""
     own = getattr(explained.models[0][0], "modality_columns_", None)
     groups = own if own is not None else problem.modalities
     return None if not groups else {str(name): list(columns) for name, columns in groups.items()}
 
 
-def _row_names(table: pd.DataFrame, problem: Problem, explained: Predictions) -> list[str]:
+def _row_names(table: pd.DataFrame, problem: PredictionTask, explained: Predictions) -> list[str]:
     """Names of rows from an identifier column that is no feature, else positions from 0."""
     known = table[problem.target].notna().to_numpy()
     names: Any = np.flatnonzero(known)
@@ -245,7 +247,7 @@ def _row_names(table: pd.DataFrame, problem: Problem, explained: Predictions) ->
 
 
 def _compare(
-    problem: Problem,
+    problem: PredictionTask,
     scored: Predictions,
     strategies: tuple[str, ...],
     settings: Mapping[str, Any] | None,
@@ -279,7 +281,7 @@ def _compare(
 
 
 def _provenance(
-    problem: Problem, scored: Predictions, random_state: int, command: str
+    problem: PredictionTask, scored: Predictions, random_state: int, command: str
 ) -> dict[str, Any]:
     """Model, parameters, random seed and versions."""
     model = scored.models[0][0]

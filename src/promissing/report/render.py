@@ -39,13 +39,13 @@ def render(report: dict[str, Any]) -> str:
     --------
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from promissing.io.task import pose
+    >>> from promissing.io import define_task
     >>> from promissing.report import gather, render
     >>> rng = np.random.default_rng(0)
     >>> table = pd.DataFrame(rng.normal(size=(40, 2)), columns=["dose", "age"])
     >>> table["response"] = table["dose"] + rng.normal(size=40)
     >>> tiny = {"hidden_layer_sizes": (4,), "n_members": 1, "max_iter": 1}
-    >>> found = gather(pose(table, "response"), strategies=None, folds=2, settings=tiny)
+    >>> found = gather(define_task(table, "response"), strategies=None, folds=2, settings=tiny)
     >>> render(found)[:15]
     '<!doctype html>'
     """
