@@ -247,9 +247,9 @@ def test_fine_bins_depend_on_what_is_asked_and_not_on_what_filling_makes(name):
         last = model[-1] if hasattr(model, "steps") else model
         return getattr(last, "estimator", last)
 
-    assert network(strategies.make(name, "classification")).fine_bins == 0
-    asked = strategies.make(name, "classification", settings={"fine_bins": "auto"})
-    assert network(asked).fine_bins == "auto"
+    assert network(strategies.make(name, "classification")).n_fine_bins == 0
+    asked = strategies.make(name, "classification", settings={"n_fine_bins": "auto"})
+    assert network(asked).n_fine_bins == "auto"
 
 
 # ------------------------------------------------------------------------------ strategies of users

@@ -310,7 +310,13 @@ POSITIONS = {"person": [0, 1, 2], "blood": [3, 4], "disease": [5]}
 @pytest.fixture(scope="module")
 def fitted():
     X, y = frame()
-    settings = {"n_members": 2, "augment": True, "max_iter": 60, "random_state": 0}
+    settings = {
+        "n_members": 2,
+        "augment": True,
+        "early_stopping": False,
+        "max_iter": 60,
+        "random_state": 0,
+    }
     return NanFusionClassifier(MODALITIES, learning_rate_init=0.01, **settings).fit(X, y)
 
 
@@ -661,7 +667,7 @@ def test_a_weight_of_two_is_a_row_that_occurs_twice():
     X, y = np.where(np.random.default_rng(1).random((60, 6)) < 0.2, np.nan, A[:60]), B[:60]
     weight = np.random.default_rng(0).permutation([2] * 10 + [1] * 50)
     settings = {"batch_size": 1000, "shuffle": False, "max_iter": 50, "dropout": 0.0}
-    models = [NanFusionClassifier(THREE, random_state=0, **settings) for _ in range(2)]
+    models = [quick(THREE, **settings) for _ in range(2)]
     repeated = models[0].fit(X.repeat(weight, 0), y.repeat(weight))
     weighted = models[1].fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-3)

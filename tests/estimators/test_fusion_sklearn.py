@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import (
 from promissing.checks import ESTIMATOR_CHECKS
 from promissing.estimators.fusion import NanFusionClassifier, NanFusionRegressor
 
-QUICK = {"max_iter": 20, "learning_rate_init": 0.02}
+QUICK = {"max_iter": 20, "learning_rate_init": 0.02, "n_members": 1}
 # Some checks add a column, and some make arrays of frames.
 MODALITIES = {"first": [0, 2], "second": [1]}
 

@@ -460,7 +460,7 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
     [
         (lambda m: m.fit(np.empty((0, 2)), []), r"0 sample\(s\)"),
         (lambda m: m.fit(np.empty((5, 0)), Y[:5]), r"0 feature\(s\)"),
-        (lambda m: m.fit(X, np.zeros(20)), "needs at least two classes.*0.0 only"),
+        (lambda m: m.fit(X, np.zeros(20)), "needs at least two classes.*one class, 0.0"),
         (lambda m: m.fit(X, [None, *"ab" * 9, "a"]), "Input y contains NaN: 1 labels.*row 0"),
         (lambda m: m.fit(X, np.where(Y, np.nan, 1.0)), "Input y contains NaN"),
         (lambda m: m.fit(X, ["a", np.nan, *"ab" * 9]), "Input y contains NaN: 1 labels.*row 1"),
@@ -474,14 +474,14 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
         (lambda m: m.set_params(class_weight={0: np.inf}).fit(X, Y), "must not be .* infinite"),
         (
             lambda m: m.set_params(class_weight={0: 0, 1: 1}).fit(X, Y, X_val=X[::2], y_val=Y[::2]),
-            "All rows to judge epochs by weigh nothing",
+            "All validation rows have weight zero",
         ),
         (lambda m: m.fit(X, Y, sample_weight=np.r_[1e-46, np.ones(19)]), "has a ratio of 1e-46"),
         (lambda m: m.fit(X, Y, sample_weight=np.full(20, 1e308)), "`sample_weight` is not finite"),
         (lambda m: m.set_params(kinds=["number"]).fit(X, Y), "`kinds` must be a mapping"),
         (
             lambda m: m.set_params(kinds={1: "category"}).fit(FRAME.set_axis([1, 0], axis=1), Y),
-            r"X numbers its columns otherwise: \[1, 0\]",
+            r"the column names of X are other numbers: \[1, 0\]",
         ),
         (lambda m: m.fit(X, np.where(Y, np.inf, 1.0)), "Input y contains infinity"),
         (lambda m: m.fit(X, Y[:7]), r"inconsistent numbers of samples: \[20, 7\]"),
@@ -507,7 +507,10 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
         ),
         (lambda m: m.set_params(batch_size="all").fit(X, Y), "'auto' or a positive integer"),
         (lambda m: m.set_params(learning_rate_init=0).fit(X, Y), "must be a positive number"),
-        (lambda m: m.set_params(alpha=None).fit(X, Y), "`alpha` must be a non-negative number"),
+        (
+            lambda m: m.set_params(alpha=None).fit(X, Y),
+            "`alpha` must be 'auto' or a non-negative number",
+        ),
         (
             lambda m: m.set_params(augment="yes").fit(X, Y),
             "`augment` must be 'auto', True, False or between 0 and 1",
@@ -518,7 +521,7 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
             lambda m: m.set_params(augment=2).fit(X, Y),
             "`augment` must be 'auto', True, False or between 0 and 1",
         ),
-        (lambda m: m.set_params(alpha=-1).fit(X, Y), "`alpha` must be a non-negative"),
+        (lambda m: m.set_params(alpha=-1).fit(X, Y), "`alpha` must be 'auto' or a non-negative"),
         (lambda m: m.set_params(average=3).fit(X, Y), "`average` must be one of"),
         (
             lambda m: m.fit(X, np.stack([Y, np.arange(20) % 3], axis=1)),
@@ -591,9 +594,9 @@ def test_another_number_of_targets_is_refused(first, then, message):
 def test_another_number_of_labels_is_refused():
     flags = (X > 0).astype(int)
     model = classifier((8,), max_iter=3, warm_start=True).fit(X, flags)
-    with pytest.raises(ValueError, match="a column for each of the 2 labels"):
+    with pytest.raises(ValueError, match="one column for each of the 2 labels"):
         model.fit(X, np.c_[flags, flags[:, 0]])
-    with pytest.raises(ValueError, match="a column for each of the 2 labels"):
+    with pytest.raises(ValueError, match="one column for each of the 2 labels"):
         model.fit(X, Y)
 
 
@@ -743,7 +746,7 @@ def test_rows_are_predicted_some_at_a_time(monkeypatch, table, fitted):
     whole = fitted.predict_proba(frame), fitted.known_share(frame)
     monkeypatch.setattr(base, "CELLS", 1)
     monkeypatch.setattr(base, "ROWS", 50)
-    sizes = [len(block) for block, _ in fitted._encoded_blocks(frame)]
+    sizes = [len(block) for block, _ in fitted._encoded_blocks(fitted._open(frame))]
     assert len(sizes) > 1
     assert sum(sizes) == len(frame)
     np.testing.assert_allclose(fitted.predict_proba(frame), whole[0], rtol=1e-12)

@@ -67,7 +67,10 @@ def test_the_old_parameter_positive_is_checked():
         ("relapse", "`positive` must be one of .*'relapse' has 'no', 'yes.*Received: 'flu'"),
     ):
         problem = define_task(frame, target, kinds={"crp": "number"})
-        with pytest.warns(FutureWarning, match="define_task"), pytest.raises(ValueError, match=message):
+        with (
+            pytest.warns(FutureWarning, match="define_task"),
+            pytest.raises(ValueError, match=message),
+        ):
             gather(problem, positive="flu", strategies=None, folds=2)
     with pytest.raises(TypeError, match="unexpected keyword argument 'positve'"):
         gather(problem, positve="flu")

@@ -140,9 +140,9 @@ def _accept_old_extra(function: Function) -> Function:
 
     @wraps(function)
     def with_old_extra(*args: Any, **arguments: Any) -> Any:
+        share, old = arguments.get("extra"), "mechanism" in arguments
         mechanism = arguments.pop("mechanism", None)
-        share = arguments.get("extra")
-        if mechanism is not None or isinstance(share, Real):
+        if old or isinstance(share, Real):
             warn(
                 "A share for `extra`, and `mechanism`, are now "
                 '`extra_missing=("mcar", 0.3)`. The old arguments will be removed in release 0.3.',
