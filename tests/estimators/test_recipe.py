@@ -483,3 +483,27 @@ def test_a_file_whose_network_has_other_columns_is_refused(tmp_path):
     model.save(tmp_path / "m.safetensors")
     with pytest.raises(ValueError, match="the columns are not those of the network"):
         NanMLPClassifier.load(tmp_path / "m.safetensors")
+
+
+def test_fusion_has_the_defaults_of_the_mlp_where_they_mean_the_same():
+    for mlp, fusion in (
+        (NanMLPClassifier(), promissing.NanFusionClassifier()),
+        (NanMLPRegressor(), promissing.NanFusionRegressor()),
+    ):
+        for name in ("augment", "n_members", "early_stopping", "alpha", "batch_size", "tol"):
+            assert getattr(mlp, name) == getattr(fusion, name), name
+
+
+@pytest.mark.parametrize(("solver", "alpha"), [("adamw", 1.0), ("adam", 1e-4), ("sgd", 1e-4)])
+def test_weight_decay_of_adamw_does_not_become_a_penalty_of_other_solvers(solver, alpha):
+    assert resolved(solver=solver).alpha == alpha
+    assert resolved(solver=solver, alpha=0.5).alpha == 0.5
+
+
+def test_the_recipe_shows_what_auto_was():
+    X, y = data(150, noise=0)
+    model = NanMLPClassifier(max_iter=2, n_members=2, random_state=0).fit(X, y)
+    made = model.recipe_
+    assert (made.n_members, made.batch_size, made.max_iter) == (2, 64, 2)
+    assert (made.augment, made.early_stopping, made.alpha) == (0.1, True, 1.0)
+    assert not made.linear_skip
