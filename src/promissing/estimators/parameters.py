@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from promissing._formula import is_count
+from promissing._validation import warn
 from promissing.networks.losses import REGRESSION_LOSSES, NumberLoss
 from promissing.training.options import LAWS, SCHEDULES, SOLVERS
 
@@ -73,10 +73,8 @@ def current_parameters(estimator: Any, *, silent: bool = False) -> dict[str, Any
         if isinstance(value, str) and value == "deprecated":
             continue
         if not silent:
-            warnings.warn(
-                f"`{old}` was renamed to `{new}` and will be removed in release 0.3.",
-                FutureWarning,
-                stacklevel=4,
+            warn(
+                f"`{old}` was renamed to `{new}` and will be removed in release 0.3.", FutureWarning
             )
         params[new] = value
     return params
