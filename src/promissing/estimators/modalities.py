@@ -1,4 +1,4 @@
-"""Which columns make up which modality, and how wide each is represented."""
+"""The columns of each modality, and the size of its representation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from promissing.encoding.table_encoder import KINDS, TableEncoder
 
 __all__ = ["PAPER_UNITS", "REMAINDERS", "find_columns", "find_units"]
 
-# For the twelve modalities of the paper, in its order: 20, 6, 7, 11, 1, 67, 34, 30, 5, 1, 9 and 20
-# measures. No rule gives them.
+# Sizes for the twelve modalities of the paper, in its order. They have 20, 6, 7, 11, 1, 67, 34, 30,
+# 5, 1, 9 and 20 columns. The paper gives no rule.
 PAPER_UNITS = (10, 10, 5, 5, 2, 10, 10, 10, 5, 2, 5, 5)
 REMAINDERS = ("error", "drop", "modality")
 ALL, REST = "all", "remainder"
@@ -24,18 +24,23 @@ Found = dict[str, list[int]]
 
 
 def find_columns(modalities: Any, remainder: str, X: Any, encoder: TableEncoder) -> Found:
-    """The positions of the columns of every modality, in the order of the table.
+    """Return the positions of the columns of every modality, in the order of the table.
 
     Parameters
     ----------
     modalities : mapping or None
-        As the estimators take it; None is one modality, "all", of all columns.
+        As in the estimators; None is one modality, "all", of all columns.
     remainder : {"error", "drop", "modality"}
-        What becomes of columns in no modality.
+        What is done with columns in no modality.
     X : frame or array
-        Handed to callables.
+        Passed to callables.
     encoder : TableEncoder
-        Fitted on X: it knows names and kinds.
+        The encoder of X, which has names and kinds of the columns.
+
+    Returns
+    -------
+    dict of list of int
+        Positions by modality.
     """
     if remainder not in REMAINDERS:
         raise ValueError(
@@ -80,10 +85,10 @@ def find_columns(modalities: Any, remainder: str, X: Any, encoder: TableEncoder)
 
 
 def find_units(units: Any, found: Found) -> tuple[int, ...]:
-    """The width of every modality's representation, as the estimators' `units` says."""
+    """Return the size of the representation of every modality, given the parameter `units`."""
     sizes = {name: len(columns) for name, columns in found.items()}
     if units is None:
-        # As many as the square root of the number of measures, times four.
+        # Four times the square root of the number of columns.
         return tuple(4 * (isqrt(size - 1) + 1) for size in sizes.values())
     if isinstance(units, str):
         if units != "paper":
@@ -134,7 +139,7 @@ def _check_mapping(modalities: Any) -> None:
 
 
 def _positions(name: str, given: Any, X: Any, encoder: TableEncoder) -> Iterable[int]:
-    """The positions of the columns of one modality."""
+    """Return the positions of the columns of one modality."""
     columns = [encoder.feature_key(j) for j in range(encoder.n_features_in_)]
     if callable(given) and not isinstance(given, type):  # A type is a dtype.
         return _listed_positions(name, given(X), columns)
@@ -186,7 +191,7 @@ def _listed_positions(name: str, given: Any, columns: list[Any]) -> list[int]:
 
 
 def is_position(value: Any) -> bool:
-    """Whether a value counts columns; True and False do not."""
+    """Return whether a value is an integer and no boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
 
 

@@ -1,7 +1,8 @@
 """Tables and batches in shapes that programs share.
 
-A program is compiled for shapes. So tables are padded to a few sizes, batches are filled up with
-the row -1, which weighs nothing, and folds that differ by a row or two run the same program.
+A program is compiled for fixed shapes. Tables are therefore padded to a few sizes, and batches are
+filled up with row -1, which has weight zero, so that folds that differ by a row or two share a
+program.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ _sizes: set[int] = set()
 
 
 def bucket(n: int) -> int:
-    """The next of eight sizes per octave, with room for two per cent more."""
+    """Return the next of eight sizes per octave, with room for two per cent more."""
     step = 1 << max(0, n.bit_length() - 4)
     return -(-(n + n // 50 + 1) // step) * step
 
 
 def long_enough(n: int) -> int:
-    """A length to pad to: one that was used before if it is near, else a new one.
+    """Return a length to pad to: a similar one that was used before, or else a new one.
 
-    Only for what the program indexes and never computes with; the numbers must not depend on what
-    was trained before.
+    It is only for arrays that the program indexes and does not compute with: results must not
+    depend on what was trained before.
     """
     size = min((s for s in sorted(_sizes) if n <= s <= 1.25 * n + 2), default=bucket(n))
     _sizes.add(size)
@@ -39,11 +40,12 @@ def long_enough(n: int) -> int:
 
 
 class Batches:
-    """The rows of R replicas, to be dealt out in batches.
+    """The rows of R replicas, in batches.
 
     Parameters
     ----------
     rows : sequence of R arrays of int
+        The rows of each replica.
     places : int
         The number of rows in a batch.
 
@@ -56,7 +58,7 @@ class Batches:
     """
 
     def __init__(self, rows: Sequence[np.ndarray], places: int) -> None:
-        # Replicas often have the very same rows: those are kept once.
+        # Replicas often have the same rows, which are stored once.
         kept = {id(mine): np.asarray(mine, np.int32) for mine in rows}
         self.rows = [kept[id(mine)] for mine in rows]
         self.steps = np.array([-(-len(mine) // places) for mine in rows], np.int32)
@@ -65,8 +67,8 @@ class Batches:
     def deal(
         self, replicas: Iterable[int], rngs: Sequence[np.random.Generator] | None = None
     ) -> np.ndarray:
-        """The batches of some replicas, -1 where there is no row, permuted if there are `rngs`."""
-        # A new array each time: JAX may still be at the last one.
+        """Return the batches of some replicas, -1 for no row, permuted if `rngs` are given."""
+        # A new array each time: JAX may still use the last one.
         dealt = aligned(self.shape, np.int32)
         dealt[...] = -1
         for r in replicas:
@@ -78,7 +80,7 @@ class Batches:
 
 
 def stacked(blocks: Sequence[np.ndarray], axis: int, dtype: Any = np.float32) -> np.ndarray:
-    """The blocks one after the other along `axis`, padded; a single long block as it is."""
+    """Return the blocks concatenated along `axis` and padded; a single long block as it is."""
     n = sum(block.shape[axis] for block in blocks)
     if n > LONG and len(blocks) == 1:
         return np.ascontiguousarray(blocks[0], dtype)

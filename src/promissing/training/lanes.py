@@ -1,7 +1,8 @@
-"""Chunks of replicas, as many at a time as there are cores.
+"""Training of chunks of replicas in parallel, one thread per core.
 
-One core makes a step of one network faster than two cores that share it (4.0 against 5.0 us a row
-for the default network on 8 features). So chunks are trained at the same time, in a thread each.
+One core makes a step of one network faster than two cores that share it (4.0 against 5.0 us per row
+for the default network on 8 features). Chunks are therefore trained at the same time, each in its
+own thread.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ __all__ = ["Lanes", "usable_cores"]
 
 
 def usable_cores() -> int:
-    """How many chunks can be trained at a time.
+    """Return how many chunks can be trained at a time.
 
-    NPROC holds XLA to fewer threads. OMP_NUM_THREADS is what joblib sets in processes that share
-    the cores, such as those of a search with `n_jobs`.
+    NPROC limits the threads of XLA. joblib sets OMP_NUM_THREADS in processes that share the cores,
+    such as those of a search with `n_jobs`.
     """
     if jax.default_backend() != "cpu":
         return 1
@@ -38,15 +39,15 @@ def usable_cores() -> int:
 
 
 class Lanes:
-    """The cores, to train chunks of replicas on.
+    """The cores on which chunks of replicas are trained.
 
-    What is in one chunk, and so every number, is the same for any number of cores. One object
+    The contents of a chunk, and thus every result, are the same for any number of cores. One object
     serves one training: the program of a plan is looked up once.
 
     Parameters
     ----------
     cores : int, optional
-        All that can be used by default.
+        By default all that can be used.
     """
 
     def __init__(self, cores: int | None = None) -> None:
@@ -70,9 +71,9 @@ class Lanes:
         ids: np.ndarray,
         clock: np.ndarray,
     ) -> Callable[[], tuple[State, np.ndarray]]:
-        """Begin to train the replicas `ids` for one epoch, as `run_epoch` does.
+        """Start to train the replicas `ids` for one epoch, as `run_epoch` does.
 
-        Returns what waits for the end and gives the new state and the losses (2, R).
+        Returns a function that waits for the end and returns the new state and the losses (2, R).
         """
         n_replicas = len(replicas.steps)
 
@@ -86,16 +87,16 @@ class Lanes:
                 self.programs[plan] = program(epoch.run_epoch, (network, plan), *args)
             return self.programs[plan](*args)
 
-        # What any lane has place for, as long as the width is the same: one program for all.
+        # The same capacity for every lane and a constant width: one program serves all lanes.
         size = plan.width * _ceil(_ceil(n_replicas, plan.width), self.cores)
         if size >= n_replicas:
             reached, losses = train(replicas, state, ids)  # Does not wait.
             return lambda: (reached, np.asarray(losses))
-        # Whether double precision is on may be a matter of this thread alone.
+        # Double precision may be enabled in this thread only.
         double = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
 
         def train_and_wait(mine: np.ndarray) -> tuple[State, np.ndarray]:
-            # Only its own, so that many lanes take no more memory than one.
+            # Each lane holds only its own replicas, so that many lanes need no more memory.
             places = np.resize(mine, size) if mine.size else np.zeros(size, int)
             its, now = jax.tree.map(lambda a: np.asarray(a)[places], (replicas, state))
             with jax.enable_x64(double):
@@ -103,7 +104,7 @@ class Lanes:
                 return jax.tree.map(np.asarray, reached), np.asarray(losses)
 
         if plan not in self.programs:
-            train_and_wait(ids[:0])  # Or every lane would compile.
+            train_and_wait(ids[:0])  # Otherwise every lane would compile the program.
         lanes = _deal(ids, plan.width, self.cores)
         begun = [self.pool.submit(train_and_wait, mine) for mine in lanes]
 
@@ -121,7 +122,7 @@ def _ceil(a: int, b: int) -> int:
 
 
 def _deal(ids: np.ndarray, width: int, n: int) -> list[np.ndarray]:
-    """The ids in at most n parts of whole chunks, as equally long as can be."""
+    """Split the ids into at most n parts of whole chunks of nearly equal length."""
     n_chunks = _ceil(ids.size, width)
     n = min(n, n_chunks)
     ends = [n_chunks * i // n * width for i in range(n + 1)]
@@ -129,7 +130,7 @@ def _deal(ids: np.ndarray, width: int, n: int) -> list[np.ndarray]:
 
 
 def _merge(lanes: Sequence[np.ndarray], old: Any, *parts: np.ndarray) -> np.ndarray:
-    """The old, and each replica that was trained from its lane."""
+    """Return the old values, with those of the trained replicas replaced."""
     merged = np.array(old)
     for mine, part in zip(lanes, parts, strict=True):
         merged[mine] = part[: mine.size]

@@ -1,8 +1,8 @@
 """A cache of compiled programs with a limited size.
 
-`jax.jit` never forgets a program. One takes about 10 MB, so a process that trains networks of many
-shapes would grow without limit. Forgetting changes no number: what is needed again is compiled
-again.
+`jax.jit` keeps every program. One takes about 10 MB, so that a process that trains networks of many
+shapes would grow without limit. Removing a program changes no result: it is compiled again when it
+is needed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import jax
 
 __all__ = ["KEPT", "Program", "program"]
 
-# Enough for a grid search in which every candidate has shapes of its own.
+# Enough for a grid search in which every candidate has its own shapes.
 KEPT = 64
-# JAX also keeps what it traced of its own functions, about 0.7 MB for each of our programs. It can
-# only forget that together with everything else, so this is done rarely.
+# JAX also keeps traces of its own functions, about 0.7 MB for each of our programs. They can be
+# removed only together with everything else, so this is done rarely.
 CLEARED = 256
 
 
@@ -51,9 +51,9 @@ def give_back() -> None:
 
 
 def program(function: Callable[..., Any], static: tuple[Hashable, ...], *args: Any) -> Program:
-    """`function(*static, ...)` as a program for arguments of the shapes and types of `args`.
+    """Return `function(*static, ...)` as a program for the shapes and dtypes of `args`.
 
-    The `KEPT` programs that were asked for last are kept.
+    The `KEPT` programs that were used last are kept.
     """
     leaves, tree = jax.tree.flatten(args)
     return _program(function, static, tree, tuple((a.shape, a.dtype) for a in leaves))
@@ -65,5 +65,5 @@ def _program(
 ) -> Program:
     if _program.cache_info().misses % CLEARED == 0:
         jax.clear_caches()  # type: ignore[no-untyped-call]
-    # Each has a `partial` of its own: what JAX holds for a function is freed with the function.
+    # Each program has its own `partial`: JAX frees what it holds for a function with the function.
     return Program(partial(function, *static))

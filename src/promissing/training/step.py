@@ -1,9 +1,10 @@
 """One epoch of many replicas as one compiled program.
 
 The program loops over chunks of replicas, and inside a chunk over batches. Both counts are
-arguments: neither a replica that has finished nor a fold of one row less compiles anew. The
-replicas of a chunk are trained side by side by `vmap`. That pays for the smallest networks, whose
-time goes into starting operations; larger ones go one by one (see `next_width`).
+arguments, so that neither a replica that has finished nor a fold with one row less needs another
+program. The replicas of a chunk are trained side by side by `vmap`. This helps the smallest
+networks, whose time is spent on starting operations; larger ones are trained one by one (see
+`next_width`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Plan(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The data, once for all replicas; what has a leading axis R is each replica's own."""
+    """The data, shared by all replicas; arrays with a leading axis R differ between them."""
 
     X: Any  # (n, p)
     y: Any  # (n, m)
@@ -60,14 +61,14 @@ class Table(NamedTuple):
 
 
 class Replicas(NamedTuple):
-    """What tells the replicas apart; every array has a leading axis R."""
+    """What differs between replicas; every array has a leading axis R."""
 
-    number: Any  # Which they are, of those the table has arrays of their own for.
+    number: Any  # The index of the replica in arrays of the table.
     hyper: dict[str, Any]
     steps: Any
     val_steps: Any  # None without validation.
     val_batches: Any
-    # Anew in every epoch:
+    # New in every epoch:
     key: Any = None
     batches: Any = None  # (R, steps, places): rows of the table, and -1 where there is none
     best_loss: Any = None
@@ -76,45 +77,49 @@ class Replicas(NamedTuple):
 class State(NamedTuple):
     """What training changes; every array has a leading axis R.
 
-    Parameters are as `packing.pack` makes them. Where there is an average of them, it is what
-    validation judges and what is kept.
+    Parameters are packed by `optimiser.pack`. If there is an average, it is validated and kept.
     """
 
     params: dict[str, Any]
     opt: Any
-    average: Any  # The average, and the steps it is made of; None without averaging.
+    average: Any  # The average and its number of steps; None without averaging.
     best: Any  # The parameters of the lowest validation loss; None without validation.
 
     @property
     def judged(self) -> Any:
-        """The parameters that are validated, told and kept."""
+        """The parameters that are validated, reported and kept."""
         return self.params if self.average is None else self.average[0]
 
 
 def next_width(now: int, n_active: int, work: int, steps: int) -> int:
-    """How many replicas to train side by side.
+    """Return how many replicas to train side by side.
 
     Parameters
     ----------
     now : int
         The present width, 0 before the first epoch.
     n_active : int
-        The number of replicas that go on.
+        The number of replicas that continue.
     work : int
         The rows of a batch times the parameters of a replica.
     steps : int
         The steps made so far; as many are expected to follow.
+
+    Returns
+    -------
+    int
+        The width.
     """
-    # Measured on two cores: beyond 16,000 or so, more replicas side by side gain nothing, beyond
-    # 130,000 they only leave the cache. An accelerator is another matter.
+    # Measured on two cores: beyond about 16,000, more replicas side by side gain nothing; beyond
+    # 130,000 they no longer fit the cache. This does not hold for accelerators.
     most = 64 if work < 2**14 else 8 if work < 2**17 else 1
     if jax.default_backend() != "cpu":
         most = n_active
     width = _ceil(n_active, _ceil(n_active, most))
     if now == 0:
         return width
-    # Another width means another program: few of them, and only where it saves what it costs.
-    # Nothing is timed here, since the results must not depend on the clock.
+    # Another width needs another program, so it changes only if that saves more than it costs.
+    # Nothing is timed here, because results must not depend on the clock.
     width = 1 << (width - 1).bit_length()
     spared = _ceil(n_active, now) * now - _ceil(n_active, width) * width
     seconds = spared * steps * (1e-6 + 3e-10 * work)
@@ -142,7 +147,7 @@ def run_epoch(
     number of this epoch and that of all epochs. Returns the new state and the losses (2, R), of
     training and of validation, NaN where there is none.
     """
-    # A lone replica does without the axis, so that its products are plain matrix products.
+    # A single replica needs no axis, so that its products are plain matrix products.
     lift: Callable[[Any], Any] = jax.vmap if plan.width > 1 else _alone
 
     def chunk(c: Any, carry: Any) -> Any:
@@ -170,7 +175,7 @@ def run_epoch(
             val_loss = _mean(*lax.fori_loop(0, jnp.max(mine.val_steps), validate, (zero, zero)))
             best = lift(_choose)(val_loss < mine.best_loss, new.judged, old.best)
             new = new._replace(best=best)
-        # An empty place is R: nothing is written there.
+        # Index R marks an empty place: nothing is written there.
         state = jax.tree.map(lambda a, b: a.at[ids].set(b, mode="drop"), state, new)
         return state, losses.at[:, ids].set(jnp.stack([train_loss, val_loss]), mode="drop")
 
@@ -179,7 +184,7 @@ def run_epoch(
 
 
 def _alone(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`vmap` for an axis of length 1."""
+    """Return `vmap` for an axis of length 1."""
 
     def lifted(*args: Any) -> Any:
         return jax.tree.map(lambda a: a[None], f(*jax.tree.map(lambda a: a[0], args)))
@@ -209,7 +214,7 @@ def _train_step(
         rows = network.row_loss(params, x, y, xp=xp, dropout=dropout, uniform=uniform)
         return _mean(jnp.sum(weights * rows), total)
 
-    # By the arrays: by the packed vectors, the gradient would be a sum of padded ones.
+    # With respect to the arrays: for packed vectors, the gradient would be a sum of padded ones.
     loss, gradient = jax.value_and_grad(mean_loss)(unpack(params, plan.shapes))
     gradient = pack(gradient, plan.shapes, xp=jnp)
     if plan.penalty:
@@ -227,19 +232,19 @@ def _train_step(
         updates, opt = optimiser.update(gradient, opt, params)
         return optax.apply_updates(params, updates), opt
 
-    # Adam moves on zero gradients too, and counts the step. `cond` and not `where`: as one program
-    # with the rest of the step, XLA would copy all parameters before it changes them.
+    # Adam also moves and counts a step if the gradients are zero. `cond` instead of `where`: with
+    # `where`, XLA would copy all parameters before it changes them.
     params, opt = lax.cond(total > 0, update, lambda *old: old[1:], gradient, params, opt)
     if average is not None:
         average = lax.cond(i % EACH == 0, _averaged, lambda *old: old[0], average, params, total)
-    # The gaps are drawn a step ahead: as part of the state they are computed once, and not again
+    # Lost values are drawn one step ahead: as part of the state they are computed once, instead of
     # wherever x is used.
     lost = draw_lost(plan.units, plan.law, plan.allow_empty, i + 1, mine)
     return params, opt, average, (sums[0] + loss * total, sums[1] + total), lost
 
 
 def _averaged(old: Any, params: Any, total: Any) -> Any:
-    """The average with the parameters of one more step, if it had rows, and how many it is of."""
+    """Return the average including one more step, if it had rows, and the number of steps."""
     average, steps = old[0], old[1] + (total > 0)
     share = jnp.maximum(EACH / LONGEST, 1 / (1 + steps / RECENT))
     share = jnp.where(total > 0, share, 0.0)
