@@ -54,7 +54,12 @@ class OldNames:
         old = module.__name__
         homes = [f"promissing.{home}" for home in MOVED[old.partition(".")[2]]]
 
+        def public() -> list[str]:
+            return sorted({name for home in homes for name in import_module(home).__all__})
+
         def look_up(name: str) -> Any:
+            if name == "__all__":  # For `from promissing.explain import *`.
+                return public()
             if name.startswith("__"):
                 raise AttributeError(name)
             for home in homes:
@@ -73,3 +78,4 @@ class OldNames:
             raise AttributeError(f"module {old!r} has no attribute {name!r}")
 
         module.__getattr__ = look_up  # type: ignore[method-assign]
+        module.__dir__ = public  # type: ignore[method-assign]

@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, in the name of the first caller outside this package."""
+    """Warn with the location of the first caller outside this package."""
     level, frame = 1, sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("promissing."):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]

@@ -766,3 +766,9 @@ def test_pickle(fitted):
     X, _ = frame()
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+
+
+def test_a_second_fit_finds_the_modalities_of_its_own_table():
+    model = quick().fit(A[:, :3], B)
+    assert model.fit(A, B).modality_columns_ == {"all": list(range(6))}
+    assert model.fit(A[:, :2], B).modality_columns_ == {"all": [0, 1]}

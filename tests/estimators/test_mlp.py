@@ -845,3 +845,17 @@ def test_every_name_of_scikit_learns_mlp_is_there():
 
 def test_exported():
     assert promissing.NanMLPClassifier is NanMLPClassifier
+
+
+def test_an_old_and_a_new_name_of_a_parameter_do_not_mix():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = NanMLPRegressor(straight=True, linear_skip=False)
+    with pytest.raises(ValueError, match="`straight` is the old name of `linear_skip`, and both"):
+        model.fit(X, X[:, 0])
+
+
+def test_resampling_is_refused_for_several_labels_on_a_warm_start_too():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = classifier((4,), warm_start=True, max_iter=2).fit(X, (X > 0).astype(int))
+    with pytest.raises(ValueError, match="`resample` is for one label per row"):
+        model.set_params(resample=True).fit(X, (X > 0).astype(int))

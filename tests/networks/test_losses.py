@@ -189,7 +189,35 @@ def test_training_continues_with_the_same_loss():
         model.set_params(loss="squared_error").partial_fit(X, y)
 
 
+def test_the_gaussian_prior_of_several_calls_is_that_of_all_rows():
+    X, _ = table(120)
+    y = np.random.default_rng(0).normal(size=120) + np.repeat([0.0, 100.0], 60)
+    model = NanMLPRegressor(loss="gaussian", **SMALL)
+    for half in (slice(60), slice(60, None)):
+        model.partial_fit(X[half], y[half])
+    mean, std = model.predict(EMPTY, return_std=True)
+    np.testing.assert_allclose([mean[0], std[0]], [y.mean(), y.std()], rtol=1e-5)
+    constant = NanMLPRegressor(loss="gaussian", max_iter=2, **SMALL).fit(X, np.full(120, 3.0))
+    assert constant.predict(X[:2], return_std=True)[1].tolist() == [0, 0]
+
+
 # ----------------------------------------------------------------------------------- bad input
+
+
+def test_a_loss_of_the_user_is_not_saved_as_another(tmp_path):
+    class Mine(Pinball):
+        pass
+
+    X, y = table(60)
+    model = NanMLPRegressor(loss=Mine(), max_iter=2, **SMALL).fit(X, y)
+    with pytest.raises(ValueError, match="the loss Mine cannot be saved.*Pickle"):
+        model.save(tmp_path / "model.safetensors")
+
+
+def test_negative_validation_counts_are_refused():
+    X, y = table(60)
+    with pytest.raises(ValueError, match="at least 0. `y_val` holds -1"):
+        NanMLPRegressor(loss="poisson", **SMALL).fit(X, y, X_val=X[:5], y_val=-np.ones(5))
 
 
 def test_a_loss_without_a_distribution_says_which_one_has_it(fitted):
@@ -202,8 +230,9 @@ def test_a_loss_without_a_distribution_says_which_one_has_it(fitted):
         fitted["poisson"].predict_quantiles(X)
     with pytest.raises(ValueError, match="quantiles from 0.05 to 0.95.*0.99"):
         fitted["quantile"].predict_quantiles(X, [0.5, 0.99])
-    with pytest.raises(ValueError, match="`quantiles` must be numbers between 0 and 1"):
-        fitted["quantile"].predict_quantiles(X, [1.5])
+    for wrong in (1.5, np.array([0.0, 0.5]), []):
+        with pytest.raises(ValueError, match="`quantiles` must be numbers between 0 and 1"):
+            fitted["quantile"].predict_quantiles(X, wrong)
 
 
 @pytest.mark.parametrize(
@@ -212,6 +241,7 @@ def test_a_loss_without_a_distribution_says_which_one_has_it(fitted):
         ("huber", np.ones(9), "`loss` must be one of 'squared_error', .*Received: loss='huber'"),
         ("poisson", -np.ones(9), "needs targets of at least 0. `y` holds -1"),
         ("poisson", np.zeros(9), "All values of `y` are 0"),
+        ("poisson", np.c_[np.ones(9), np.zeros(9)], "All values of `y` in column 1 are 0"),
     ],
 )
 def test_bad_losses_and_targets_are_named(loss, y, message):
@@ -219,3 +249,5 @@ def test_bad_losses_and_targets_are_named(loss, y, message):
         NanMLPRegressor(loss=loss).fit(np.zeros((9, 1)), y)
     with pytest.raises(ValueError, match="`levels` must be increasing numbers between 0 and 1"):
         Pinball(levels=(0.9, 0.1))
+    with pytest.raises(ValueError, match="that enclose 0.5"):
+        Pinball(levels=(0.8, 0.9))

@@ -134,7 +134,8 @@ _TABLE_OPTIONS = (
         "--id",
         "identifier",
         metavar="COLUMN",
-        help="Column that identifies a row. It is not a feature and is copied to the output.",
+        help="Column that identifies a row. It is not a feature; predict and explain copy it to "
+        "their output.",
     ),
     click.option("--max-bytes", type=COUNT, help="Size limit of unpacked files. Default: 1 GiB."),
 )

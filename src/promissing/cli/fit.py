@@ -33,7 +33,7 @@ _MOST_CLASSES = 10  # Classes shown in the terminal.
 @click.option(
     "--members",
     type=_options.COUNT,
-    help="Number of networks in the ensemble. Default: 12, 8 above 5,000 rows, 4 with modalities.",
+    help="Number of networks in the ensemble. Default: 12, or 8 above 5,000 rows.",
 )
 @click.option(
     "--augment/--no-augment",

@@ -26,7 +26,11 @@ MECHANISMS = (
 @click.option("--mechanism", type=click.Choice(MECHANISMS), help="Missing-value mechanism.")
 @click.option("--ratio", type=click.FloatRange(0, 1), help="Share of the values to remove.")
 @click.option("--columns", type=COLUMNS, help="Columns that lose values. Default: all but --keep.")
-@click.option("--drivers", type=COLUMNS, help="Columns that decide under mar. Default: random.")
+@click.option(
+    "--drivers",
+    type=COLUMNS,
+    help="Columns that decide under mar and mar-logistic. Default: random.",
+)
 @click.option("--keep", type=COLUMNS, default=(), help="Columns to leave intact.")
 @click.option("--seed", type=int, help="Random seed. Default: 0, or 74 for --cohort.")
 @click.option("--out", required=True, type=_options.FILE, help="Table; - is CSV on stdout.")

@@ -143,9 +143,10 @@ def _accept_old_extra(function: Function) -> Function:
         share, old = arguments.get("extra"), "mechanism" in arguments
         mechanism = arguments.pop("mechanism", None)
         if old or isinstance(share, Real):
+            pair = (mechanism or "mcar", share if isinstance(share, Real) else 0.0)
             warn(
-                "A share for `extra`, and `mechanism`, are now "
-                '`extra_missing=("mcar", 0.3)`. The old arguments will be removed in release 0.3.',
+                "A share for `extra`, and `mechanism`, are now one argument: "
+                f"`extra_missing={pair!r}`. The old ones will be removed in release 0.3.",
                 FutureWarning,
             )
         if isinstance(share, Real):

@@ -34,6 +34,7 @@ from promissing.compare.wrappers import (
     LabelCodes,
 )
 from promissing.encoding.table_encoder import TableEncoder
+from promissing.estimators.parameters import RENAMED
 
 __all__ = [
     "FAMILIES",
@@ -133,7 +134,11 @@ class Strategy:
         >>> strategies.STRATEGIES["zero"].what  # doctest: +SKIP
         'Impute 0.'
         """
-        warn("`Strategy.what` is now `Strategy.description`.", FutureWarning)
+        warn(
+            "`Strategy.what` is now `Strategy.description`. The old name will be removed in "
+            "release 0.3.",
+            FutureWarning,
+        )
         return self.description
 
 
@@ -485,6 +490,9 @@ def make(
     if strategy.factory is not None:
         return validate_estimator(name, strategy.factory(task, random_state))
     parameters = {"random_state": random_state, "verbose": verbose} | dict(settings or {})
+    for old in RENAMED.keys() & parameters.keys():
+        warn(f"`{old}` was renamed to `{RENAMED[old]}`. Use the new name.", FutureWarning)
+        parameters[RENAMED[old]] = parameters.pop(old)
     parameters["compensation"] = strategy.compensation
     fill = FunctionTransformer(_refuse_missing)
     if strategy.imputer is not None:
@@ -564,7 +572,9 @@ def validate_estimator(name: str, estimator: Any) -> Any:
         )
     first = estimator
     while isinstance(first, Pipeline):
-        first = next(step for _, step in first.steps if step not in (None, "passthrough"))
+        used = [step for _, step in first.steps if step not in (None, "passthrough")]
+        expect(bool(used), "pipeline", "a pipeline with an estimator", first)
+        first = used[0]
     if _refuses_missing_values(first):
         raise ValueError(
             f"The strategy {name!r} cannot take missing values: {type(first).__name__} does not "

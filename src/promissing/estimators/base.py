@@ -324,6 +324,7 @@ class NanEstimator(_Fitted, BaseEstimator):
             if X_val is None:
                 rows, val_rows = self._split(y)
             else:
+                self.recipe_ = replace(self.recipe_, early_stopping=True)
                 tables.append(self._encode(X_val))
                 y_val = self._check_y(y_val)
                 check_consistent_length(tables[1], y_val)
@@ -370,7 +371,10 @@ class NanEstimator(_Fitted, BaseEstimator):
                 X, y, sample_weight, resume=resume, classes=classes, whole=False
             )
             rows = [np.arange(len(y))] * len(self._rngs)
-            self.recipe_ = replace(self.recipe_.with_rows(params, len(y), len(y)), max_iter=1)
+            made = self.recipe_.with_rows(params, len(y), len(y))
+            self.recipe_ = replace(
+                made, max_iter=1, early_stopping=False, linear_skip=bool(self._fixed)
+            )
             # The number of further calls is unknown: the rate is constant, and the next call
             # continues from the weights themselves, not from their average.
             options = self._options(
@@ -461,6 +465,7 @@ class NanEstimator(_Fitted, BaseEstimator):
         self.recipe_ = self._resolve(len(y))
         self.encoder_ = TableEncoder(**self._encoding()).fit(X, sample_weight=weight)
         self._fixed = {}
+        self.__dict__.pop("_given", None)  # Modalities are found again in a new table.
         self._network = self._make_network(X)
         if isinstance(self._loss, ClassLoss):
             self.classes_ = self._loss.labels
@@ -519,7 +524,7 @@ class NanEstimator(_Fitted, BaseEstimator):
         prior = self._loss.prior(y, weights)
         before, now = self._prior_weight, total * (weights.sum() / weight.sum())
         if resume and before > 0:
-            prior = (self.prior_ * before + prior * now) / (before + now)
+            prior = self._loss.pooled_prior(self.prior_, before, prior, now)
         self.prior_, self._prior_weight = prior, before + now
 
     def _split(self, y: Array) -> tuple[list[Array], list[Array] | None]:
@@ -1117,6 +1122,12 @@ class NanClassifier(ClassifierMixin, NanEstimator):
 
     def _make_loss(self, y: Array, weight: Array, classes: Any) -> ClassLoss:
         labels, multilabel = find_labels(y, classes, type(self).__name__), y.ndim == 2
+        self._check_balancing(multilabel=multilabel)
+        weights = class_weights(self.class_weight, y, weight, labels)
+        return self._loss_type(labels, multilabel=multilabel)(labels, weights)
+
+    def _check_balancing(self, *, multilabel: bool) -> None:
+        """Refuse `resample` where it has no meaning."""
         if self.resample and multilabel:
             raise ValueError("`resample` is for one label per row, but y has several.")
         if self.resample and isinstance(self.class_weight, str):
@@ -1124,11 +1135,11 @@ class NanClassifier(ClassifierMixin, NanEstimator):
                 "`resample` and `class_weight` 'balanced' both balance the classes. Use one of "
                 "them."
             )
-        weights = class_weights(self.class_weight, y, weight, labels)
-        return self._loss_type(labels, multilabel=multilabel)(labels, weights)
 
     def _resume_loss(self, y: Array, weight: Array, *, same_classes: bool) -> ClassLoss:
         if self._loss.multilabel:
+            self._check_balancing(multilabel=True)
+            class_weights(self.class_weight, self._loss.encode(y), weight, self._loss.labels)
             return self._loss  # type: ignore[no-any-return]
         if same_classes and y.ndim == 1 and set(y.tolist()) != set(self.classes_.tolist()):
             raise ValueError(
@@ -1229,7 +1240,7 @@ class NanRegressor(RegressorMixin, NanEstimator):
         Returns
         -------
         ndarray (n, q) or (n, k, q)
-            Quantiles in increasing order of their levels.
+            Quantiles in the order of `quantiles`.
 
         Examples
         --------
@@ -1244,8 +1255,7 @@ class NanRegressor(RegressorMixin, NanEstimator):
         levels = None if quantiles is None else np.atleast_1d(np.asarray(quantiles, float)).tolist()
         if levels is not None and not (levels and all(0 < level < 1 for level in levels)):
             raise ValueError(
-                "`quantiles` must be numbers between 0 and 1. "
-                f"Received: quantiles={list(quantiles or ())!r}"
+                f"`quantiles` must be numbers between 0 and 1. Received: quantiles={quantiles!r}"
             )
         self._loss.quantiles(np.zeros((1, 0, self._loss.n_outputs)), levels)
         return np.asarray(self._loss.quantiles(self._evaluate(X)[0], levels))

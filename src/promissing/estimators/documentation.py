@@ -58,8 +58,8 @@ Size of the fusion layer; 5 in the paper.""",
 With "number", a row loses each modality with its own probability, drawn from U(0, 1), so that all
 numbers of lost modalities are equally likely. With "subset", all subsets are equally likely.""",
     "augment_empty": """bool, default=True
-Whether a row may lose all modalities, which teaches the prior. If not, the law is the same, given
-that at least one modality is kept.""",
+Whether a row may lose all modalities, which teaches the prior. If False, each row keeps at least
+one; otherwise the distribution is unchanged.""",
     "input_dropout": """{"unknown", "zero"}, default="unknown"
 What dropout makes of an input value: missing, or zero, which is ordinary dropout and does not
 change missing values (the paper).""",
@@ -70,9 +70,9 @@ predictions are averaged. "auto" trains 12 networks, or 8 if there are more than
     "augment": """bool, float or "auto", default="auto"
 Share of the rows of a batch that lose features during training (True: 0.5; "auto": 0.1, or 0.02
 with ``loss="squared_error"``). Such a row loses each feature with its own probability, drawn from
-U(0, 1). If more than an eighth of the cells are missing, "auto" also lets the other rows lose
-features that have gaps anyway, with probabilities up to 0.5. One more row in 16 is empty and has
-the prior as its target.""",
+U(0, 1). If more than an eighth of the cells are missing, "auto" also removes values from the other
+rows, only in columns that already have missing values, with probabilities up to 0.5. In addition,
+one row in 16 is empty; its target is the prior.""",
     "augment_modalities": """bool, float or "auto", default="auto"
 Share of the rows of a batch that lose modalities during training (True and "auto": 0.5), so that
 the network learns to predict without them, and predicts the prior for an empty row.""",
@@ -192,7 +192,8 @@ deviation with ``loss="gaussian"``, quantiles with ``loss="quantile"``).""",
     "prior_offset_": """ndarray (members, outputs) or None
 Correction of the outputs of an empty row; None without `prior_correction`.""",
     "recipe_": """Recipe
-The values that were used for "auto" and for parameters that depend on others.""",
+The values that were used for "auto" and for parameters that depend on others. Models from files of
+formats 1 to 3 do not have it.""",
     "encoder_": """TableEncoder
 The fitted encoder of the columns.""",
     "params_": """dict of ndarray

@@ -72,6 +72,12 @@ def current_parameters(estimator: Any, *, silent: bool = False) -> dict[str, Any
         value = params.pop(old, "deprecated")
         if isinstance(value, str) and value == "deprecated":
             continue
+        default = type(estimator)().get_params()[new]
+        if params[new] != default and params[new] != value:
+            raise ValueError(
+                f"`{old}` is the old name of `{new}`, and both were given: {old}={value!r} and "
+                f"{new}={params[new]!r}. Pass `{new}` only."
+            )
         if not silent:
             warn(
                 f"`{old}` was renamed to `{new}` and will be removed in release 0.3.", FutureWarning

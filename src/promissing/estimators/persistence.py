@@ -176,6 +176,11 @@ def save(model: Any, path: str | Path) -> None:
     if model.prior_offset_ is not None:
         tensors["prior_offset"] = model.prior_offset_
     loss, (target, arrays) = model._loss, model._loss.state()
+    if type(loss) is not (CLASS_LOSSES | REGRESSION_LOSSES).get(loss.name):  # type: ignore[operator]
+        raise ValueError(
+            f"A model with the loss {type(loss).__name__} cannot be saved, because only the losses "
+            "of promissing.networks.losses can be read again. Pickle the model."
+        )
     tensors |= {f"target.{name}": value for name, value in arrays.items()}
     if isinstance(loss, ClassLoss):
         target["labels"] = [_to_json(label, "y") for label in target["labels"]]
@@ -430,7 +435,10 @@ def _read_facts(model: Any, facts: Mapping[str, Any]) -> None:
     if model.n_outputs_ != model._loss.n_outputs:
         raise ValueError(f"n_outputs_ is {model.n_outputs_}")
     if "recipe_" in facts:
-        model.recipe_ = Recipe(**facts["recipe_"])
+        told, hints = facts["recipe_"], get_type_hints(Recipe)
+        _expect(told, hints, "the recipe")
+        others = told["augment_others"]
+        model.recipe_ = Recipe(**told | {"augment_others": others and tuple(others)})
 
 
 def _check_encoder(meta: Mapping[str, Any], arrays: dict[str, Array]) -> None:

@@ -170,7 +170,7 @@ class Loss:
         Returns
         -------
         Loss
-            This loss, or one that is adapted to targets that were constant so far.
+            This loss, or a new one if all targets were equal until now.
 
         Examples
         --------
@@ -229,6 +229,34 @@ class Loss:
         array([0.75, 0.25])
         """
         raise NotImplementedError
+
+    def pooled_prior(self, old: Float, old_weight: float, new: Float, new_weight: float) -> Float:
+        """Combine the priors of two sets of rows, for `partial_fit`.
+
+        Parameters
+        ----------
+        old : ndarray
+            Prior of the first rows.
+        old_weight : float
+            Their total weight.
+        new : ndarray
+            Prior of the other rows.
+        new_weight : float
+            Their total weight.
+
+        Returns
+        -------
+        ndarray
+            The weighted mean of the priors. For quantiles this is an approximation.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import LogLoss
+        >>> LogLoss().pooled_prior(np.array([1.0, 0.0]), 1.0, np.array([0.0, 1.0]), 3.0)
+        array([0.25, 0.75])
+        """
+        return np.asarray((old * old_weight + new * new_weight) / (old_weight + new_weight))
 
     def prior_outputs(self, prior: Array) -> Float:
         """Return the network outputs that correspond to a prior.
@@ -450,7 +478,7 @@ class LogLoss(ClassLoss):
 
 @dataclass(frozen=True)
 class MultiLabelLogLoss(LogLoss):
-    """Binary cross-entropy, summed over labels of which a row may have any number."""
+    """Binary cross-entropy for several labels per row, summed over the labels."""
 
     name: ClassVar[str] = "multilabel"
     multilabel: ClassVar[bool] = True
@@ -780,18 +808,27 @@ class Poisson(NumberLoss):
 
     def fitted(self, y: Float, weight: Array) -> Self:
         # Return a loss whose scale is the mean of every target.
+        mean = np.average(y.reshape(len(y), -1), axis=0, weights=weight)
+        made = replace(self, mean=np.zeros_like(mean), scale=mean, flat=y.ndim == 1)
+        made.encode(y)
+        if not (mean > 0).all():
+            where = "" if y.ndim == 1 else f" in column {int(np.argmin(mean))}"
+            raise ValueError(
+                f"`loss='poisson'` needs some targets above 0 in the first call of `fit` or "
+                f"`partial_fit`. All values of `y`{where} are 0."
+            )
+        return made
+
+    def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
+        # Return the targets relative to the mean.
         if (y < 0).any():
             raise ValueError(
-                f"`loss='poisson'` needs targets of at least 0. `y` holds {y.min():g}."
+                f"`loss='poisson'` needs targets of at least 0. `{name}` holds {y.min():g}."
             )
-        mean = np.average(y.reshape(len(y), -1), axis=0, weights=weight)
-        if not (mean > 0).all():
-            raise ValueError("`loss='poisson'` needs targets above 0. All values of `y` are 0.")
-        return replace(self, mean=np.zeros_like(mean), scale=mean, flat=y.ndim == 1)
+        return super().encode(y, name)
 
     def resumed(self, y: Array, weight: Array) -> Self:
-        # Return the same loss, if the targets suit it.
-        self.fitted(y, weight) if (y < 0).any() else None
+        # The scale of the first call stays.
         return self
 
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
@@ -849,8 +886,16 @@ class Gaussian(NumberLoss):
 
     def prior(self, y: Array, weight: Array) -> Float:
         # Return the mean and the standard deviation of every target, (2 t,).
-        columns = y.reshape(len(y), -1)
-        return np.concatenate([moments(column, weight) for column in columns.T])
+        made = NumberLoss.fitted(self, y, weight)
+        return np.stack([made.mean, made.scale], axis=1).ravel()
+
+    def pooled_prior(self, old: Float, old_weight: float, new: Float, new_weight: float) -> Float:
+        # The variance of both sets of rows includes that between their means.
+        mean, std = np.stack([old, new]).reshape(2, -1, 2).transpose(2, 0, 1)
+        share = np.array([[old_weight], [new_weight]]) / (old_weight + new_weight)
+        pooled = (share * mean).sum(axis=0)
+        variance = (share * (std**2 + (mean - pooled) ** 2)).sum(axis=0)
+        return np.stack([pooled, np.sqrt(variance)], axis=1).ravel()
 
     def prior_outputs(self, prior: Array) -> Float:
         # Return the standardised mean, and the logarithm of the standardised deviation.
@@ -902,7 +947,7 @@ class Pinball(NumberLoss):
     flat : bool, default=True
         Whether y has one dimension.
     levels : sequence of float, default=(0.05, 0.25, 0.5, 0.75, 0.95)
-        Increasing levels between 0 and 1.
+        Increasing levels between 0 and 1 that enclose 0.5.
 
     Examples
     --------
@@ -917,10 +962,10 @@ class Pinball(NumberLoss):
     def __post_init__(self) -> None:
         levels = tuple(float(level) for level in self.levels)
         ordered = all(a < b for a, b in pairwise(levels))
-        if not levels or not ordered or not 0 < levels[0] <= levels[-1] < 1:
+        if not levels or not ordered or not 0 < levels[0] <= 0.5 <= levels[-1] < 1:
             raise ValueError(
-                "`levels` must be increasing numbers between 0 and 1. "
-                f"Received: levels={self.levels!r}"
+                "`levels` must be increasing numbers between 0 and 1 that enclose 0.5, because "
+                f"`predict` returns the median. Received: levels={self.levels!r}"
             )
         object.__setattr__(self, "levels", levels)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import platform
 import time
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import promissing
+from promissing._validation import warn
 from promissing.compare.comparison import compare
 from promissing.inspection import (
     importance,
@@ -199,14 +199,19 @@ def _read_old(
     for name in old:
         if name not in new:
             raise TypeError(f"gather() got an unexpected keyword argument {name!r}")
-        warnings.warn(
-            f"`{name}` of gather() will be removed in release 0.3. Use {new[name]}.",
-            FutureWarning,
-            stacklevel=3,
+        warn(
+            f"`{name}` of gather() will be removed in release 0.3. Use {new[name]}.", FutureWarning
         )
     if old.get("positive") is not None:
         problem = replace(problem, positive=old["positive"])
     return problem, 0 if old.get("held_out") and model is not None else folds
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # For example in a frozen application.
+        return "not installed"
 
 
 class _Steps:
@@ -302,7 +307,7 @@ def _provenance(
         "versions": {
             "promissing": promissing.__version__,
             "Python": platform.python_version(),
-            **{name: version(name) for name in _PACKAGES},
+            **{name: _version(name) for name in _PACKAGES},
         },
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }

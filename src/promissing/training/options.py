@@ -30,10 +30,11 @@ class Augmentation:
         With "number", such a row loses each unit with its own probability u ~ U(0, 1), so that all
         numbers of lost units are equally likely. With "subset", all subsets are equally likely.
     allow_empty : bool, default=True
-        Whether a row may lose all units. If not, the law is the same, given that one is kept.
+        Whether a row may lose all units. If False, each row keeps at least one; otherwise the
+        distribution is unchanged.
     others : sequence of float in [0, 1], optional
         One number per unit. The other rows lose the unit with this number times a probability
-        u ~ U(0, 1) of their own. It needs the law "number" and `allow_empty`.
+        u ~ U(0, 1) of their own. It needs ``law="number"`` and ``allow_empty=True``.
     """
 
     share: Any = 0.0

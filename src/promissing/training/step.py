@@ -142,10 +142,9 @@ def run_epoch(
 ) -> tuple[State, jax.Array]:
     """Train some replicas for one epoch; to be compiled for a network and a plan.
 
-    `order` names them: in its first `n_chunks` times `plan.width` places are their places in
-    `replicas` and `state`, of which there are R, and R in those to be left empty. `clock` is the
-    number of this epoch and that of all epochs. Returns the new state and the losses (2, R), of
-    training and of validation, NaN where there is none.
+    `order` lists the positions of the replicas to train in its first `n_chunks * plan.width`
+    entries; the number of replicas R marks an unused entry. `clock` is (this epoch, all epochs).
+    Returns the new state and the training and validation losses (2, R), NaN where there is none.
     """
     # A single replica needs no axis, so that its products are plain matrix products.
     lift: Callable[[Any], Any] = jax.vmap if plan.width > 1 else _alone
