@@ -251,7 +251,7 @@ def test_old_arguments_work_with_a_warning():
         found = compare(X, y, task="regression", names=["hgb"], folds=2, extra=0.2, mechanism="mar")
     texts = [str(one.message) for one in caught]
     assert any("`names` is now `strategies`" in text for text in texts)
-    assert any('`extra_missing=("mcar", 0.3)`' in text for text in texts)
+    assert any("`extra_missing=('mar', 0.2)`" in text for text in texts)
     assert {one.filename for one in caught} == {__file__}
     assert (found.about["extra"], found.about["mechanism"]) == (0.2, "mar")
 
