@@ -16,7 +16,7 @@ COMPARED = {"metric": "AUC", "folds": 5, "items": [LINE], "recommendation": "Tak
 
 
 def quick(posed, **settings):
-    return classifier((2,), augment=True, n_members=2, random_state=0, **settings)
+    return classifier((2,), augment=True, random_state=0, **settings | {"n_members": 2})
 
 
 def test_it_shows_a_fading_patient_a_comparison_and_where_the_report_is(tmp_path, monkeypatch):
@@ -32,7 +32,7 @@ def test_it_shows_a_fading_patient_a_comparison_and_where_the_report_is(tmp_path
     result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "demo"), "--epochs", "1"])
     assert result.exit_code == 0, result.output
     assert asked["columns"] == 211
-    assert asked["settings"] == {"max_iter": 1}
+    assert asked["settings"] == {"max_iter": 1, "n_members": 4}
 
     fading = [line.split() for line in result.stdout.splitlines() if "%" in line]
     assert [words[0] for words in fading[1:]] == ["nothing", *["+"] * 12]

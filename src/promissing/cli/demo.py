@@ -53,7 +53,7 @@ def demo(out: Path, epochs: int) -> None:
             frame=frame,
             source="generated patients",
             strategies=STRATEGIES,
-            settings={"max_iter": epochs},
+            settings={"max_iter": epochs, "n_members": 4},
             command=f"promissing demo --out {out}",
             progress=lambda done, total, text: step(f"Report: {text}", done, total),
         )
@@ -79,7 +79,9 @@ def _information_loss(problem: PredictionTask, out: Path, epochs: int) -> Any:
     from promissing.estimators.fusion import build
 
     complete = problem.X.notna().all(axis=1)
-    model = build(problem, max_iter=epochs).fit(problem.X[~complete], problem.y[~complete])
+    model = build(problem, max_iter=epochs, n_members=4).fit(
+        problem.X[~complete], problem.y[~complete]
+    )
     model.save(out / "model.safetensors")
     yes = list(model.classes_).index("yes")
     prior = model.prior_[yes]
