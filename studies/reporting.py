@@ -64,7 +64,7 @@ def describe(out: Path, command: str) -> None:
 
 
 class Look(NamedTuple):
-    """Colour, line and mark of a strategy. Strategies can be told apart in grey as well."""
+    """Colour, line and marker of a strategy. Strategies also differ when printed in grey."""
 
     color: str
     line: Any

@@ -1,4 +1,4 @@
-"""Tables from directories and from OpenML, and what is said when they cannot be loaded."""
+"""Test tables from directories and from OpenML, and the errors if they cannot be loaded."""
 
 import gzip
 import hashlib

@@ -347,6 +347,6 @@ def _away_from_zero(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def _with_gaps(shape: tuple[int, int], seed: int) -> Array:
-    """Draw a normal matrix of which 40 % is missing."""
+    """Draw a normal matrix with 40 % missing values."""
     rng = np.random.default_rng(seed)
     return np.where(rng.random(shape) < 0.4, np.nan, rng.normal(size=shape))

@@ -1334,7 +1334,7 @@ def _resample(
     n_classes: int,
     rngs: list[np.random.Generator],
 ) -> tuple[list[Array], Array]:
-    """Draw rows of the smaller classes again, until all classes have as many as the largest.
+    """Draw rows of the smaller classes repeatedly, until all classes have the same size.
 
     Only training rows are drawn, for each member separately; validation rows are weighted instead.
     """

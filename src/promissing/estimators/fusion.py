@@ -1,4 +1,4 @@
-"""Networks for tables of several modalities, some of which may be missing altogether."""
+"""Estimators for tables of several modalities. A row may lack whole modalities."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class _NanFusion(NanEstimator):
 @documented
 @dataclass(eq=False, repr=False)
 class NanFusionClassifier(_NanFusion, NanClassifier):
-    """Classifier for tables of several modalities, some of which may be missing altogether.
+    """Classifier for tables of several modalities. A row may lack whole modalities.
 
     Every modality, such as a questionnaire or a scan, has a representation in which missing values
     are pruned, and a decision of its own. A fusion layer receives all representations and decisions
@@ -213,7 +213,7 @@ class NanFusionClassifier(_NanFusion, NanClassifier):
 @documented
 @dataclass(eq=False, repr=False)
 class NanFusionRegressor(_NanFusion, NanRegressor):
-    """Regressor for tables of several modalities, some of which may be missing altogether.
+    """Regressor for tables of several modalities. A row may lack whole modalities.
 
     The network is that of `NanFusionClassifier`, with numbers as decisions. There may be several
     targets. The network predicts standardised targets, and the losses are in that unit.

@@ -75,9 +75,9 @@ PLAIN: Mapping[str, Any] = MappingProxyType(
         "n_fine_bins": 0,
     }
 )
-# The paper's clinical study: parameters of NanFusionClassifier, besides the modalities and the
-# compensation ("none" for PROMISSING, "shared" for mPROMISSING). The paper does not give the
-# number of epochs and the batch size.
+# The parameters of NanFusionClassifier in the paper's clinical study. The modalities and the
+# compensation ("none" for PROMISSING, "shared" for mPROMISSING) are passed separately. The paper
+# does not give the number of epochs and the batch size.
 PAPER: Mapping[str, Any] = MappingProxyType(
     {
         "units": "paper",

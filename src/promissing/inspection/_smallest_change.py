@@ -19,7 +19,7 @@ __all__ = ["SmallestChange", "smallest_change"]
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
-_MAX_EXACT = 12  # Known groups of which all subsets are tried by default.
+_MAX_EXACT = 12  # With at most this many known groups, all subsets are tried by default.
 _CHUNK = 10_000  # Subsets listed at a time.
 
 

@@ -41,7 +41,7 @@ class Program:
 def give_back() -> None:
     """Return freed memory to the operating system.
 
-    Compiling a program takes about 250 MB, most of which the C library keeps. Only glibc has a
+    Compiling a program takes about 250 MB. The C library keeps most of it. Only glibc has a
     function to release it.
     """
     try:
