@@ -13,6 +13,7 @@ numbers, define its methods, and add it to `REGRESSION_LOSSES`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -45,7 +46,7 @@ ROUNDING = 64 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
-class Loss:
+class Loss(ABC):
     """Base class of all losses.
 
     Attributes
@@ -71,6 +72,7 @@ class Loss:
     linear_skip: ClassVar[bool] = False
 
     @property
+    @abstractmethod
     def n_outputs(self) -> int:
         """Number of network outputs.
 
@@ -80,8 +82,8 @@ class Loss:
         >>> Gaussian().n_outputs
         2
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
         """Compute the loss of each row.
 
@@ -106,7 +108,6 @@ class Loss:
         >>> SquaredError().row_loss(np.array([[3.0]]), np.array([[1.0]]), xp=np)
         array([2.])
         """
-        raise NotImplementedError
 
     def fused(self, outputs: Any, *, xp: Any) -> Any:
         """Return the outputs in the form in which a fusion layer receives them.
@@ -132,6 +133,7 @@ class Loss:
         """
         return outputs
 
+    @abstractmethod
     def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
         """Encode targets for `row_loss`.
 
@@ -155,7 +157,6 @@ class Loss:
         array([[1.],
                [0.]], dtype=float32)
         """
-        raise NotImplementedError
 
     def resumed(self, y: Array, weight: Array) -> Self:
         """Return the loss with which training continues on further rows.
@@ -206,6 +207,7 @@ class Loss:
         """
         return weight
 
+    @abstractmethod
     def prior(self, y: Array, weight: Array) -> Float:
         """Compute the prediction for a row without known values.
 
@@ -228,7 +230,6 @@ class Loss:
         >>> LogLoss().prior(np.array([0, 0, 0, 1]), np.ones(4))
         array([0.75, 0.25])
         """
-        raise NotImplementedError
 
     def pooled_prior(self, old: Float, old_weight: float, new: Float, new_weight: float) -> Float:
         """Combine the priors of two sets of rows, for `partial_fit`.
@@ -258,6 +259,7 @@ class Loss:
         """
         return np.asarray((old * old_weight + new * new_weight) / (old_weight + new_weight))
 
+    @abstractmethod
     def prior_outputs(self, prior: Array) -> Float:
         """Return the network outputs that correspond to a prior.
 
@@ -278,7 +280,6 @@ class Loss:
         >>> LogLoss().prior_outputs(np.array([0.5, 0.5]))
         array([0.])
         """
-        raise NotImplementedError
 
     def prior_targets(self, prior: Array) -> tuple[Float, Float]:
         """Return targets for rows without known values.
@@ -305,6 +306,7 @@ class Loss:
         """
         return self.prior_outputs(prior)[None], np.ones(1)
 
+    @abstractmethod
     def decode(self, outputs: Array) -> Float:
         """Return the predictions of ensemble members.
 
@@ -325,8 +327,8 @@ class Loss:
         >>> LogLoss().decode(np.array([[0.0]]))
         array([[0.5, 0.5]])
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what a model file stores.
 
@@ -343,7 +345,6 @@ class Loss:
         >>> SquaredError().state()[0]
         {'flat': True}
         """
-        raise NotImplementedError
 
 
 # ------------------------------------------------------------------------------------- classes
