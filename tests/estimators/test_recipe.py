@@ -25,7 +25,7 @@ from promissing.training import train as _training
 def resolved(loss="log", *, n_rows=10, **params):
     """Resolve the default with some parameters changed."""
     params = NanMLPClassifier().get_params() | params
-    return recipe.resolve(params, n_rows=n_rows, loss=LOSSES[loss], by_modality=False)
+    return recipe.resolve(params, n_rows=n_rows, loss=LOSSES[loss])
 
 
 @pytest.mark.parametrize(

@@ -236,8 +236,8 @@ class NanEstimator(_Fitted, BaseEstimator):
     # --------------------------------------------------------------- what subclasses define
 
     @abstractmethod
-    def _make_network(self, X: Any) -> Any:
-        """Return the network for the encoder and the loss."""
+    def _make_network(self, X: Any, *, resume: bool = False) -> Any:
+        """Return the network for the encoder and the loss; with `resume`, of a fitted model."""
 
     @abstractmethod
     def _augmentation(self, gaps: Array) -> Augmentation:
@@ -465,7 +465,6 @@ class NanEstimator(_Fitted, BaseEstimator):
         self.recipe_ = self._resolve(len(y))
         self.encoder_ = TableEncoder(**self._encoding()).fit(X, sample_weight=weight)
         self._fixed = {}
-        self.__dict__.pop("_given", None)  # Modalities are found again in a new table.
         self._network = self._make_network(X)
         if isinstance(self._loss, ClassLoss):
             self.classes_ = self._loss.labels
@@ -473,8 +472,7 @@ class NanEstimator(_Fitted, BaseEstimator):
 
     def _resolve(self, n_rows: int) -> Recipe:
         params = current_parameters(self, silent=True)
-        by_modality = "modalities" in params
-        return recipe.resolve(params, n_rows=n_rows, loss=self._loss, by_modality=by_modality)
+        return recipe.resolve(params, n_rows=n_rows, loss=self._loss)
 
     def _encoding(self) -> dict[str, Any]:
         """Return the parameters of the encoder."""
@@ -494,7 +492,7 @@ class NanEstimator(_Fitted, BaseEstimator):
 
     def _check_unchanged(self, X: Any) -> None:
         """Refuse to continue with another network or encoding than the one that was trained."""
-        network = self._make_network(X)
+        network = self._make_network(X, resume=True)
         changed = [
             {"hidden": "hidden_layer_sizes"}.get(field.name, field.name)
             for field in fields(network)

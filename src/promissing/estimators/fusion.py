@@ -115,13 +115,12 @@ class _NanFusion(NanEstimator):
         decisions = self._loss.decode(np.moveaxis(outputs, 2, 0)).mean(axis=1)
         return dict(zip(self.modalities_, decisions, strict=True))
 
-    def _make_network(self, X: Any) -> Fusion:
+    def _make_network(self, X: Any, *, resume: bool = False) -> Fusion:
         given = (self.modalities, self.remainder)
-        before = self.__dict__.get("_given")
-        # A callable may choose other columns of further rows: it is called once.
-        if before is None or given[0] is not before[0] or given[1] != before[1]:
+        # A callable may choose other columns of further rows, so it is not called again for them.
+        if not resume or given[0] is not self._given[0] or given[1] != self._given[1]:
             self.modalities_ = find_columns(*given, X, self.encoder_)
-            self._given = given
+            self._given: tuple[Any, str] = given
         return Fusion(
             len(self.encoder_.groups_),
             self._loss.n_outputs,

@@ -62,7 +62,7 @@ class _NanMLP(NanEstimator):
             for j in range(encoder.n_features_in_)
         }
 
-    def _make_network(self, X: Any) -> MLP:
+    def _make_network(self, X: Any, *, resume: bool = False) -> MLP:
         given = self.hidden_layer_sizes
         sizes = np.atleast_1d(np.asarray(given, dtype=object)).tolist()
         if not all(is_count(size) for size in sizes):

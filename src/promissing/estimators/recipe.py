@@ -170,7 +170,7 @@ class Recipe:
         >>> from promissing.estimators.recipe import resolve
         >>> from promissing.networks.losses import LogLoss
         >>> params = NanMLPClassifier().get_params()
-        >>> start = resolve(params, n_rows=1000, loss=LogLoss(), by_modality=False)
+        >>> start = resolve(params, n_rows=1000, loss=LogLoss())
         >>> start.with_rows(params, n_rows=1000, longest=956).max_iter
         64
         """
@@ -185,7 +185,7 @@ class Recipe:
         return replace(self, batch_size=int(batch), max_iter=int(epochs))
 
 
-def resolve(params: Mapping[str, Any], *, n_rows: int, loss: Any, by_modality: bool) -> Recipe:
+def resolve(params: Mapping[str, Any], *, n_rows: int, loss: Any) -> Recipe:
     """Resolve the parameters of an estimator.
 
     Parameters
@@ -196,8 +196,6 @@ def resolve(params: Mapping[str, Any], *, n_rows: int, loss: Any, by_modality: b
         Rows of the table.
     loss : promissing.networks.losses.Loss
         The loss.
-    by_modality : bool
-        Whether augmentation removes modalities instead of features.
 
     Returns
     -------
@@ -216,20 +214,21 @@ def resolve(params: Mapping[str, Any], *, n_rows: int, loss: Any, by_modality: b
         n_members=int(members),
         alpha=float(alpha),
         early_stopping=n_rows >= ROWS_FOR_VALIDATION if stopping == "auto" else bool(stopping),
-        augment=_augment(params["augment"], loss, by_modality),
+        augment=_augment(params, loss),
         linear_skip=bool(params.get("linear_skip") and params["n_bins"] and loss.linear_skip),
         n_fine_bins=fine,
         resample=bool(params.get("resample", False)),
     )
 
 
-def _augment(asked: bool | float | str, loss: Any, by_modality: bool) -> float:
+def _augment(params: Mapping[str, Any], loss: Any) -> float:
     """Return the share of rows that lose any feature, or any modality, during training."""
+    asked = params["augment"]
     if isinstance(asked, bool | np.bool_):
         return AUGMENT_IF_TRUE if asked else 0.0
     if asked != "auto":
         return float(asked)
-    if by_modality:
+    if "modalities" in params:
         return AUGMENT_MODALITIES
     return AUGMENT_SQUARED if loss.outlier_sensitive else AUGMENT
 
