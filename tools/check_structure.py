@@ -18,7 +18,7 @@ import promissing
 ROOT = Path(__file__).parents[1]
 MAX_FUNCTION_LINES = 80  # without the docstring
 MAX_PARAMETERS = 12  # without self
-MAX_CODE_LINES = 13_600
+MAX_CODE_LINES = 15_100
 # Constructors with the parameters of scikit-learn's MLP and Keras's Dense, and no other code.
 EXEMPT = {f"{name}.__init__" for name in (*promissing.__all__, "NanDense")}
 
