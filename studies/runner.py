@@ -613,7 +613,7 @@ def _attempts(
             yield attempt
     finally:
         if found is not None:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _quiet_loky():
                 warnings.simplefilter("ignore")  # joblib warns that tasks are cancelled.
                 found.close()
 
@@ -713,6 +713,27 @@ def _interrupts_later() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
     if pressed:
         handler(signal.SIGINT, None)
+
+
+@contextlib.contextmanager
+def _quiet_loky() -> Iterator[None]:
+    """Silence an error of loky's thread while tasks are cancelled.
+
+    After it has killed the workers, the thread looks up tasks that it has just cancelled, and ends
+    with a KeyError if one of them was not yet handed to a worker.
+    """
+    hook = threading.excepthook
+
+    def quiet(error: threading.ExceptHookArgs) -> None:
+        ours = error.thread is not None and error.thread.name == "ExecutorManagerThread"
+        if not (ours and error.exc_type is KeyError):
+            hook(error)
+
+    threading.excepthook = quiet
+    try:
+        yield
+    finally:
+        threading.excepthook = hook
 
 
 @contextlib.contextmanager

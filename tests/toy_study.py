@@ -95,10 +95,11 @@ def main():
 
 
 def dawdle():
-    """Make loky's thread as slow as on a busy machine."""
+    """Make loky's thread as slow as on a busy machine: no task has reached a worker."""
     from joblib.externals.loky.process_executor import _ExecutorManagerThread as Manager
 
-    wait = Manager.wait_result_broken_or_wakeup
+    add, wait = Manager.add_call_item_to_queue, Manager.wait_result_broken_or_wakeup
+    Manager.add_call_item_to_queue = lambda self: self.executor_flags.shutdown and add(self)
     Manager.wait_result_broken_or_wakeup = lambda self: time.sleep(0.2) or wait(self)
 
 

@@ -381,7 +381,20 @@ def neutralizers(
     Without compensation this is the paper's -b / (p w) (Eq. 2 and 4). `xp` is NumPy. A weight of
     zero gives inf or NaN, without a warning.
     """
-    rows = fold(kernel, bias, weight, layout, compensation, xp=xp)[layout.n_columns :]
-    gaps = compensation.gaps(rows, layout, xp=xp)
+    missing = gaps(kernel, bias, weight, layout, compensation, xp=xp)
     with xp.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return (gaps / kernel).T
+        return (missing / kernel).T
+
+
+def gaps(
+    kernel: "Any",
+    bias: "Any",
+    weight: "Any",
+    layout: "Any",
+    compensation: Compensation,
+    *,
+    xp: "Any",
+) -> "Any":
+    """Return what each column adds to each neuron if it is missing (p, s). `xp` is NumPy."""
+    rows = fold(kernel, bias, weight, layout, compensation, xp=xp)[layout.n_columns :]
+    return xp.broadcast_to(compensation.gaps(rows, layout, xp=xp), kernel.shape)

@@ -1,4 +1,4 @@
-"""Metrics of predicted probabilities: calibration, abstention, and the effect of missing values.
+"""Metrics of predictions: calibration, abstention, and the effect of missing values.
 
 Probabilities have shape (n,), of one of two classes, or (n, K), of all classes. The truth y holds
 the positions of the classes 0, ..., K - 1, or labels. With labels, `classes` gives their order, or
@@ -7,7 +7,8 @@ the positions of the classes 0, ..., K - 1, or labels. With labels, `classes` gi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = [
     "AccuracyCoverage",
     "CalibrationTest",
     "Monotonicity",
+    "RiskCoverage",
     "accuracy",
     "accuracy_coverage",
     "brier_score",
@@ -29,6 +31,7 @@ __all__ = [
     "calibration_test",
     "distance_from_prior",
     "monotonicity",
+    "risk_coverage",
 ]
 
 Float = NDArray[np.float64]
@@ -89,6 +92,98 @@ class AccuracyCoverage(NamedTuple):
     accuracy: Float
     certainty: Float
     area: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskCoverage:
+    """Risk by coverage when the least certain rows abstain, as returned by `risk_coverage`.
+
+    Parameters
+    ----------
+    coverage : ndarray of shape (n,)
+        The share of the rows that are decided, from 1 / n to 1.
+    risk : ndarray of shape (n,)
+        The error rate among these rows, or their mean squared error.
+    area : float
+        The mean risk over all coverages.
+    kind : {"error rate", "mean squared error"}
+        The kind of risk.
+    groups : mapping of str to RiskCoverage
+        The same among rows with about the same share of missing values, by the name of the group.
+
+    Examples
+    --------
+    >>> from promissing.metrics import risk_coverage
+    >>> risk_coverage([1, 0, 1, 0], [0.9, 0.2, 0.4, 0.1])
+    RiskCoverage(4 rows, area 0.0625)
+    """
+
+    coverage: Float
+    risk: Float
+    area: float
+    kind: str
+    groups: Mapping[str, RiskCoverage] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"RiskCoverage({len(self.risk)} rows, area {self.area:.3g})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the curve, or the curves of all groups, as a frame.
+
+        Returns
+        -------
+        DataFrame
+            The columns `missing` (the group; "all" without groups), `coverage` and `risk`.
+
+        Examples
+        --------
+        >>> from promissing.metrics import risk_coverage
+        >>> risk_coverage([1, 0], [0.9, 0.8]).to_frame()
+          missing  coverage  risk
+        0     all       0.5   0.0
+        1     all       1.0   0.5
+        """
+        curves = self.groups or {"all": self}
+        frames = [
+            pd.DataFrame({"missing": name, "coverage": one.coverage, "risk": one.risk})
+            for name, one in curves.items()
+        ]
+        return pd.concat(frames, ignore_index=True)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the risk against the coverage, with one line for every group.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            By default there is a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> from promissing.metrics import risk_coverage
+        >>> found = risk_coverage([1, 0, 1], [0.9, 0.8, 0.7], share_missing=[0, 0.5, 0.5])
+        >>> len(found.plot().get_lines())
+        2
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(5, 3.4), layout="constrained")
+        curves = self.groups or {"": self}
+        colors = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(curves)))
+        for (name, one), color in zip(curves.items(), colors, strict=True):
+            ax.plot(one.coverage, one.risk, color=color, label=name and f"{name} missing")
+        if self.groups:
+            ax.legend(frameon=False)
+        ax.set(xlabel="share of rows decided", ylabel=self.kind, xlim=(0, 1), ylim=(0, None))
+        return ax
 
 
 class CalibrationTest(NamedTuple):
@@ -422,12 +517,91 @@ def accuracy_coverage(
     """
     truth, p = _read(y, proba, classes, positive)
     right = (truth.argmax(axis=1) == p.argmax(axis=1)).astype(np.float64)
-    levels, which = np.unique(-np.round(p.max(axis=1), _DIGITS), return_inverse=True)
-    expected = np.bincount(which, right) / np.bincount(which)
+    coverage, rate, certainty = _by_certainty(right, p.max(axis=1))
+    return AccuracyCoverage(coverage, rate, certainty, float(rate.mean()))
+
+
+def risk_coverage(
+    y: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    std: ArrayLike | None = None,
+    share_missing: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    positive: Any = None,
+) -> RiskCoverage:
+    """Compute the risk by coverage when the least certain rows abstain.
+
+    For classes, the risk is the error rate, and the certainty is the highest class probability. For
+    numbers, the risk is the mean squared error, and rows with a smaller standard deviation are more
+    certain. Rows of equal certainty abstain in random order, over which the risk is averaged.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true classes or numbers.
+    prediction : array-like of shape (n,) or (n, K)
+        The probability of one of two classes, or of all classes; with `std`, predicted numbers.
+    std : array-like of shape (n,), default=None
+        The predicted standard deviations of numbers, or any other size of the expected error.
+    share_missing : array-like of shape (n,), default=None
+        The share of missing values of every row. If given, there is a curve for every group of
+        rows: 0 %, and up to 25, 50, 75 and 100 %.
+    classes : array-like of shape (K,), default=None
+        The labels of the classes in the order of `prediction`, as in `calibration_error`.
+    positive : label, default=None
+        The class whose probability `prediction` (n,) holds, as in `calibration_error`.
+
+    Returns
+    -------
+    RiskCoverage
+        The curve, its area, and the curves of the groups.
+
+    Examples
+    --------
+    >>> from promissing.metrics import risk_coverage
+    >>> round(risk_coverage([1, 0, 1, 0], [0.9, 0.2, 0.4, 0.4]).area, 3)
+    0.104
+    >>> risk_coverage([1.0, 2.0, 5.0], [1.5, 2.0, 3.0], std=[0.2, 0.1, 3.0]).risk.round(3)
+    array([0.   , 0.125, 1.417])
+    """
+    if std is None:
+        truth, p = _read(y, prediction, classes, positive)
+        loss = (truth.argmax(axis=1) != p.argmax(axis=1)).astype(np.float64)
+        certainty, kind = p.max(axis=1), "error rate"
+    else:
+        values, certainty = np.asarray(prediction, np.float64), -np.asarray(std, np.float64)
+        loss, kind = (np.asarray(y, np.float64) - values) ** 2, "mean squared error"
+        if loss.ndim != 1 or certainty.shape != loss.shape:
+            raise ValueError(
+                "`y`, `prediction` and `std` must have one number for every row. Received: shapes "
+                f"{np.shape(y)}, {np.shape(prediction)} and {np.shape(std)}"
+            )
+    groups: dict[str, RiskCoverage] = {}
+    if share_missing is not None:
+        edges = np.linspace(0, 1, 5)
+        share = np.asarray(share_missing, np.float64)
+        if share.shape != loss.shape or not ((share >= 0) & (share <= 1)).all():
+            raise ValueError(
+                f"`share_missing` must hold a share between 0 and 1 for each of {len(loss)} rows."
+            )
+        which = np.searchsorted(edges, np.round(share, _DIGITS))
+        for g in np.unique(which):
+            name = "0 %" if g == 0 else f"{100 * edges[g - 1]:.0f} - {100 * edges[g]:.0f} %"
+            coverage, risk, _ = _by_certainty(loss[which == g], certainty[which == g])
+            groups[name] = RiskCoverage(coverage, risk, float(risk.mean()), kind)
+    coverage, risk, _ = _by_certainty(loss, certainty)
+    return RiskCoverage(coverage, risk, float(risk.mean()), kind, groups)
+
+
+def _by_certainty(values: Float, certainty: Float) -> tuple[Float, Float, Float]:
+    """Return coverage, mean value and lowest certainty among the most certain rows, each (n,)."""
+    levels, which = np.unique(-np.round(certainty, _DIGITS), return_inverse=True)
+    expected = np.bincount(which, values) / np.bincount(which)
     which = np.sort(which)
-    decided = np.arange(1, len(right) + 1)
-    rate = expected[which].cumsum() / decided
-    return AccuracyCoverage(decided / len(right), rate, -levels[which], float(rate.mean()))
+    decided = np.arange(1, len(values) + 1)
+    means = np.asarray(expected[which].cumsum() / decided)
+    return decided / len(values), means, np.asarray(-levels[which])
 
 
 def by_share_missing(

@@ -10,6 +10,7 @@ from promissing import NanFusionRegressor, NanMLPRegressor
 from promissing.networks.losses import (
     REGRESSION_LOSSES,
     Gaussian,
+    MeanStd,
     Pinball,
     Poisson,
     SquaredError,
@@ -41,7 +42,10 @@ def test_row_losses_are_what_they_are_called():
     rng = np.random.default_rng(0)
     outputs, y = rng.normal(size=(9, 2)), rng.normal(size=(9, 1))
     nll = -norm.logpdf(y[:, 0], outputs[:, 0], np.exp(outputs[:, 1])) - 0.5 * np.log(2 * np.pi)
-    np.testing.assert_allclose(Gaussian().row_loss(outputs, y, xp=np), nll)
+    encoded = Gaussian().encode(y[:, 0])
+    np.testing.assert_allclose(Gaussian().row_loss(outputs, encoded, xp=np), nll, rtol=1e-5)
+    half = 0.5 * (y - outputs)[:, 0] ** 2
+    np.testing.assert_allclose(MeanStd().validation_loss(outputs, encoded, xp=np), half, rtol=1e-5)
     counts = rng.poisson(3, size=(9, 1))
     from scipy.special import gammaln
 
@@ -58,11 +62,29 @@ def test_row_losses_of_extreme_outputs_are_finite(loss):
     made = REGRESSION_LOSSES[loss]()
     outputs = np.array([[-1e3], [1e3]]) * np.ones(made.n_outputs)
     with np.errstate(over="raise"):
-        assert np.isfinite(made.row_loss(outputs, np.ones((2, 1)), xp=np)).all()
+        assert np.isfinite(made.row_loss(outputs, made.encode(np.ones(2)), xp=np)).all()
         assert np.isfinite(made.decode(np.minimum(outputs, 250))).all()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+def test_the_gradient_of_the_mean_is_that_of_the_squared_error_alone():
+    import jax
+    from jax import numpy as jnp
+
+    from promissing.training.numerics import xp
+
+    rng = np.random.default_rng(0)
+    outputs, loss = jnp.asarray(rng.normal(size=(20, 2))), MeanStd()
+    y = jnp.asarray(loss.encode(rng.normal(size=20)))
+    slope = jax.grad(lambda out: loss.row_loss(out, y, xp=xp).sum())(outputs)
+    np.testing.assert_allclose(slope[:, 0], outputs[:, 0] - y[:, 0], rtol=1e-5)
+    # The standard deviation is at rest where it is the size of the error.
+    right = outputs.at[:, 1].set(jnp.log(jnp.abs(outputs[:, 0] - y[:, 0])))
+    slope = jax.grad(lambda out: loss.row_loss(out, y, xp=xp).sum())(right)
+    np.testing.assert_allclose(slope[:, 1], 0, atol=1e-6)
+
+
+# The loss of "mean_std" is no function that has a minimum: see the test above.
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "mean_std"])
 @pytest.mark.parametrize("shape", [(60,), (60, 2)], ids=["one target", "two targets"])
 def test_the_prior_has_the_lowest_loss_of_all_constant_outputs(loss, shape):
     rng = np.random.default_rng(1)
@@ -104,10 +126,11 @@ def test_an_empty_row_predicts_the_prior(fitted, loss):
     if loss == "quantile":
         expected = np.quantile(y, model._loss.levels, method="hazen")
         np.testing.assert_allclose(model.predict_quantiles(EMPTY)[0], expected, atol=0.51)
-        np.testing.assert_allclose(model.predict_quantiles(EMPTY)[0], model.prior_)
+        np.testing.assert_allclose(model.predict_quantiles(EMPTY)[0, 2], model.prior_[0])
         return
     np.testing.assert_allclose(model.predict(EMPTY), y.mean())
-    if loss == "gaussian":
+    np.testing.assert_allclose(model.prior_, [y.mean()])
+    if loss in ("gaussian", "mean_std"):
         mean, std = model.predict(EMPTY, return_std=True)
         np.testing.assert_allclose([mean[0], std[0]], [y.mean(), y.std()])
 
@@ -223,7 +246,7 @@ def test_negative_validation_counts_are_refused():
 def test_a_loss_without_a_distribution_says_which_one_has_it(fitted):
     X, _ = table(5)
     with pytest.raises(
-        ValueError, match="'squared_error' provides no standard deviation.*gaussian"
+        ValueError, match="'squared_error' provides no standard deviation.*mean_std"
     ):
         fitted["squared_error"].predict(X, return_std=True)
     with pytest.raises(ValueError, match="'poisson' provides no quantiles.*quantile"):
@@ -238,7 +261,7 @@ def test_a_loss_without_a_distribution_says_which_one_has_it(fitted):
 @pytest.mark.parametrize(
     ("loss", "y", "message"),
     [
-        ("huber", np.ones(9), "`loss` must be one of 'squared_error', .*Received: loss='huber'"),
+        ("huber", np.ones(9), "`loss` must be one of 'mean_std', .*Received: loss='huber'"),
         ("poisson", -np.ones(9), "needs targets of at least 0. `y` holds -1"),
         ("poisson", np.zeros(9), "All values of `y` are 0"),
         ("poisson", np.c_[np.ones(9), np.zeros(9)], "All values of `y` in column 1 are 0"),

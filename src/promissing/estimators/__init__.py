@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from promissing.estimators.base import Prediction, SelectivePrediction
 from promissing.estimators.fusion import NanFusionClassifier, NanFusionRegressor, build
+from promissing.estimators.missing_record import MissingRecord
 from promissing.estimators.mlp import NanMLPClassifier, NanMLPRegressor
 from promissing.estimators.recipe import PAPER, PLAIN, Recipe
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PAPER",
     "PLAIN",
+    "MissingRecord",
     "NanFusionClassifier",
     "NanFusionRegressor",
     "NanMLPClassifier",

@@ -233,7 +233,7 @@ class NanFusionRegressor(_NanFusion, NanRegressor):
     >>> y = X.sum(axis=1)
     >>> X[::5, :2] = np.nan
     >>> model = NanFusionRegressor(
-    ...     {"left": [0, 1], "right": [2, 3]}, n_members=2, random_state=0
+    ...     {"left": [0, 1], "right": [2, 3]}, n_members=2, loss="squared_error", random_state=0
     ... )
     >>> bool(model.fit(X, y).score(X, y) > 0.8)
     True

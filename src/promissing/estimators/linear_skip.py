@@ -69,16 +69,19 @@ def fit_linear_skip(
         return None
     left = np.where(good, np.maximum(np.sqrt(errors), LEAST), 1.0)
     coefs = np.where(good, coefs, 0.0)
-    weights = np.zeros((network.n_columns + network.n_extras, network.n_outputs))
+    weights = np.zeros((network.n_columns + network.n_extras, len(left)))
     weights[columns] = coefs * units[:, None]
     # A missing value counts as an average one, so that an empty row predicts the mean.
     average = centre[:, None] * coefs
     owner = encoder.groups_[columns] * (network.n_extras > 1)
     np.add.at(weights, network.n_columns + owner, average)
+    # The first output of a target is its mean.
+    outputs = np.zeros((len(weights), network.n_outputs))
+    outputs[:, :: loss.outputs_per_target] = weights / left
     network = replace(network, linear_skip=True)
     mean = loss.mean - loss.scale * average.sum(axis=0)
     rest = replace(loss, mean=mean, scale=loss.scale * left)
-    return network, network.skip_params(weights / left), rest
+    return network, network.skip_params(outputs), rest
 
 
 def _ridge(Z: NDArray[Any], y: Float, weight: Float) -> tuple[Float, Float, Float]:

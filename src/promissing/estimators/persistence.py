@@ -38,6 +38,7 @@ import promissing
 from promissing._validation import warn
 from promissing.encoding.table_encoder import KINDS, TableEncoder
 from promissing.estimators.fusion import NanFusionClassifier, NanFusionRegressor
+from promissing.estimators.missing_record import MissingRecord
 from promissing.estimators.mlp import NanMLPClassifier, NanMLPRegressor
 from promissing.estimators.modalities import is_position
 from promissing.estimators.parameters import RENAMED, check_parameters
@@ -76,6 +77,7 @@ _DOCUMENT = {
     "facts": dict[str, Any],
     "prior_weight": float,
     "missing_values": list[str],
+    "calibration": dict[str, dict[str, Any]],
 }
 _ENCODER = {
     "params": dict[str, Any],
@@ -105,7 +107,14 @@ _FACTS = {
     "target_name_": str | None,
     "reading_": dict[str, Any] | None,
     "recipe_": dict[str, Any],
+    "record_": list[int],  # Rows and patterns of the missing record.
 }
+# The arrays of the record of missing values, and the prefixes of all other tensors.
+_RECORD = {
+    **{"missing": np.int64, "patterns": np.bool_, "counts": np.int64},
+    **{"loss": np.float64, "accuracy": np.float64},
+}
+_PARTS = ("encoder", "params", "target", "record", "calibration")
 # Names of earlier formats, and the present ones.
 _LOSSES = {"log": "log", "softmax": "softmax", "squared": "squared_error"}
 _TENSORS = {
@@ -172,9 +181,12 @@ def save(model: Any, path: str | Path) -> None:
     meta, arrays = model.encoder_.get_state()
     tensors = {f"encoder.{name}": value for name, value in arrays.items()}
     tensors |= {f"params.{name}": value for name, value in model.params_.items()}
-    tensors["prior"] = model.prior_
+    tensors["prior"] = model._prior
     if model.prior_offset_ is not None:
         tensors["prior_offset"] = model.prior_offset_
+    tensors |= _record_arrays(model.missing_record_)
+    for section, (_, arrays) in model.calibration_.items():
+        tensors |= {f"calibration.{section}.{name}": value for name, value in arrays.items()}
     loss, (target, arrays) = model._loss, model._loss.state()
     if type(loss) is not (CLASS_LOSSES | REGRESSION_LOSSES).get(loss.name):  # type: ignore[operator]
         raise ValueError(
@@ -189,6 +201,8 @@ def save(model: Any, path: str | Path) -> None:
     facts = {name: getattr(model, name) for name in _FACTS if hasattr(model, name)}
     if "recipe_" in facts:
         facts["recipe_"] = asdict(model.recipe_)
+    if model.missing_record_ is not None:
+        facts["record_"] = [model.missing_record_.n_rows, model.missing_record_.n_patterns]
     document = {
         "format": FORMAT,
         "version": promissing.__version__,
@@ -203,6 +217,8 @@ def save(model: Any, path: str | Path) -> None:
         # Formats 1 and 2 have no such entry: format 3 cannot pass for them without its digest.
         "digest": _DIGEST,
     }
+    if model.calibration_:
+        document["calibration"] = {name: meta for name, (meta, _) in model.calibration_.items()}
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -288,6 +304,7 @@ def load(path: str | Path) -> Any:
         raise ValueError(f"{path} holds an unknown kind of model: {name!r:.60}.")
     try:
         _expect(metadata, {_KEY: str}, "the metadata")
+        document.setdefault("calibration", {})
         if number > 2:
             _expect(document, {**_DOCUMENT, "digest": str}, "the description")
         else:
@@ -394,7 +411,7 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
         model.feature_names_in_ = model.encoder_.feature_names_in_
     read = _read_classes if is_classifier(model) else _read_numbers
     model._loss = read(document["target"], part("target."), tensors["prior"])
-    model.prior_ = tensors["prior"]
+    model._prior = tensors["prior"]
     if is_classifier(model):
         model.classes_ = model._loss.labels
     model._network = _read_network(model, network_type, document["network"])
@@ -405,7 +422,7 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
         raise ValueError("the weights are not those of the network")
     for name, value in model.params_.items():
         _check_array(value, f"the weights {name!r}", (*value.shape[:1], *wanted[name]), np.float32)
-    unknown = [k for k in tensors if k.partition(".")[0] not in ("encoder", "params", "target")]
+    unknown = [k for k in tensors if k.partition(".")[0] not in _PARTS]
     if not {"prior"} <= set(unknown) <= {"prior", "prior_offset"}:
         raise ValueError(f"the tensors {unknown!r:.60}")
     model.prior_offset_ = tensors.get("prior_offset")  # Absent in files of earlier formats.
@@ -413,6 +430,11 @@ def _rebuild(document: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
         size = (*members, model._loss.n_outputs)
         _check_array(model.prior_offset_, "the prior offset", size, np.float64)
     _read_facts(model, document["facts"])
+    _read_record(model, document["facts"].get("record_"), part("record."))
+    model.calibration_ = {
+        section: (meta, part(f"calibration.{section}."))
+        for section, meta in document["calibration"].items()
+    }
     model.missing_values_ = tuple(document["missing_values"])
     model._check_restored()
     model._set_generators(model.n_members_)
@@ -427,7 +449,8 @@ def _read_facts(model: Any, facts: Mapping[str, Any]) -> None:
     for name, fact in facts.items():
         if not _is(fact, _FACTS[name]):
             raise ValueError(f"{name} is {fact!r:.60}")
-        setattr(model, name, fact)
+        if name != "record_":
+            setattr(model, name, fact)
     needed = {"loss_curve_", "validation_loss_curve_", "loss_", "best_loss_", "n_iter_"}
     needed |= {"n_outputs_"} | ({"modalities_"} if hasattr(model, "modalities") else set())
     if not needed <= set(facts):
@@ -439,6 +462,28 @@ def _read_facts(model: Any, facts: Mapping[str, Any]) -> None:
         _expect(told, hints, "the recipe")
         others = told["augment_others"]
         model.recipe_ = Recipe(**told | {"augment_others": others and tuple(others)})
+
+
+def _record_arrays(record: MissingRecord | None) -> dict[str, Array]:
+    """Return the tensors of the record of missing values."""
+    if record is None:
+        return {}
+    found = {f"record.{name}": getattr(record, name) for name in _RECORD}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _read_record(model: Any, sizes: list[int] | None, arrays: dict[str, Array]) -> None:
+    """Set the record of missing values; files of earlier formats have none."""
+    if sizes is None and not arrays:
+        return
+    n_features = model.n_features_in_
+    shapes = {"patterns": (len(arrays["counts"]), n_features), "counts": arrays["counts"].shape[:1]}
+    for name, value in arrays.items():
+        wanted = shapes.get(name, (n_features,))
+        _check_array(value, f"the record's {name}", wanted, _RECORD[name])
+    if sizes is None or len(sizes) != 2 or not set(arrays) >= {"missing", "patterns", "counts"}:
+        raise ValueError("the record of missing values is incomplete")
+    model.missing_record_ = MissingRecord(n_rows=sizes[0], n_patterns=sizes[1], **arrays)
 
 
 def _check_encoder(meta: Mapping[str, Any], arrays: dict[str, Array]) -> None:

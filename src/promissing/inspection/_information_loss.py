@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from promissing import metrics
 from promissing._validation import expect, is_whole
-from promissing.inspection._predictions import Groups, MaskedPredictions, random_generator
+from promissing.inspection.masked import Groups, MaskedPredictions, random_generator
 
 __all__ = ["Trajectories", "information_loss"]
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from promissing._validation import expect, is_whole
-from promissing.inspection._predictions import (
+from promissing.inspection.masked import (
     Groups,
     MaskedPredictions,
     long_frame,

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from promissing._validation import expect, is_whole
-from promissing.inspection._predictions import Groups, MaskedPredictions
+from promissing.inspection.masked import Groups, MaskedPredictions
 
 __all__ = ["SmallestChange", "smallest_change"]
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from promissing.inspection._predictions import Groups, MaskedPredictions, long_frame
 from promissing.inspection._shapley import ShapleyValues
+from promissing.inspection.masked import Groups, MaskedPredictions, long_frame
 
 __all__ = ["Effects", "importance", "what_if"]
 

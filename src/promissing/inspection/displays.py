@@ -17,8 +17,8 @@ from scipy.linalg import block_diag
 
 from promissing._validation import expect
 from promissing.inspection._information_loss import Trajectories, information_loss
-from promissing.inspection._predictions import Groups
 from promissing.inspection._what_if import Effects, what_if
+from promissing.inspection.masked import Groups
 
 __all__ = [
     "CounterfactualDisplay",

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
 from promissing.networks.losses import Loss
 
-__all__ = ["Network", "Params", "Uniform", "describe", "evaluate", "evaluate_members", "stack"]
+__all__ = [
+    *("MaskedRows", "Network", "Params", "Uniform"),
+    *("describe", "evaluate", "evaluate_members", "stack"),
+]
 
 Params = Mapping[str, Any]
 # Draws from U(0, 1), other numbers in every call.
@@ -68,6 +72,15 @@ class Network(Protocol):
         Pass `pruned` if the result of `prune` is already computed.
         """
 
+    def columns(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weight of every column (p, s), and what a missing column adds, (p, s)."""
+
+    def sums(self, params: Params, pruned: Any) -> np.ndarray:
+        """Return the sums (n, s) over the columns in NumPy, given the result of `prune`."""
+
+    def from_sums(self, params: Params, sums: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, k) in NumPy, given the sums (n, s) over the columns."""
+
     def row_loss(
         self,
         params: Params,
@@ -118,14 +131,121 @@ def evaluate_members(
     Rows are evaluated in blocks that fit the cache, and pruned once for all members. `part` names
     the method of the network that computes the outputs.
     """
-    n_members = len(next(iter(params.values())))
-    members = [
-        {name: np.asarray(value[r], np.float64) for name, value in params.items()}
-        for r in range(n_members)
-    ]
+    members = _members(params)
     compute, parts = getattr(network, part), []
     for start in range(0, max(len(X), 1), block):
         x = np.asarray(X[start : start + block], np.float64)
         pruned = network.prune(x, xp=np)
         parts.append(np.stack([compute(one, x, xp=np, pruned=pruned) for one in members]))
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def _members(params: Params) -> list[dict[str, np.ndarray]]:
+    """Return the parameters of each of R networks in float64."""
+    n_members = len(next(iter(params.values())))
+    return [
+        {name: np.asarray(value[r], np.float64) for name, value in params.items()}
+        for r in range(n_members)
+    ]
+
+
+class MaskedRows:
+    """The outputs of networks for the same rows under many masks.
+
+    The first layer is a sum over the columns. What each unit of columns adds to it is computed
+    once; a mask then only chooses what is left out. This takes a fraction of the time of evaluating
+    every masked row.
+
+    Parameters
+    ----------
+    network : Network
+        The network.
+    params : Params
+        The stacked parameters of R networks.
+    X : ndarray (n, p)
+        The rows, NaN where missing.
+    units : ndarray of int (p,)
+        The unit of every column, numbered from 0. The columns of a unit are masked together; -1
+        stands for a column that is never masked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from promissing.networks.base import MaskedRows, stack
+    >>> from promissing.networks.losses import LogLoss
+    >>> from promissing.networks.mlp import MLP
+    >>> net = MLP(3, 1, LogLoss(), hidden=(4,))
+    >>> params = stack([net.init(np.random.default_rng(0))])
+    >>> rows = MaskedRows(net, params, np.array([[0.5, np.nan, 1.0]]), np.array([0, 1, 1]))
+    >>> rows.outputs(np.array([0, 0]), np.array([[True, False], [True, True]])).shape
+    (1, 2, 1)
+    """
+
+    CELLS = 2**22  # Numbers in memory at a time, 32 MB.
+
+    def __init__(self, network: Network, params: Params, X: np.ndarray, units: np.ndarray) -> None:
+        self._network, self._members = network, _members(params)
+        self._x = np.asarray(X, np.float64)
+        self._pruned = network.prune(self._x, xp=np)
+        self._columns = [np.flatnonzero(units == u) for u in range(units.max(initial=-1) + 1)]
+
+    def outputs(self, rows: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        """Return the outputs (R, N, k) of N pairs of a row and a mask.
+
+        Parameters
+        ----------
+        rows : ndarray of int (N,)
+            The positions of the rows, in rising order.
+        masks : ndarray of bool (N, U)
+            The units that are missing in each.
+
+        Returns
+        -------
+        ndarray (R, N, k)
+            The outputs of every network.
+        """
+        out = np.empty((len(self._members), len(rows), self._network.n_outputs))
+        for r, member in enumerate(self._members):
+            kernel, gaps = self._network.columns(member)
+            most = max(1, self.CELLS // (max(1, len(self._columns)) * kernel.shape[1]))
+            for start in range(0, len(self._x), most):
+                part = slice(*np.searchsorted(rows, [start, start + most]))
+                if part.start < part.stop:
+                    block = slice(start, start + most)
+                    sums = self._network.sums(member, self._pruned[block])
+                    added = self._added(block, kernel, gaps)
+                    self._fill(out[r, part], member, rows[part] - start, masks[part], sums, added)
+        return out
+
+    def _added(self, block: slice, kernel: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+        """Return what the known columns of each unit add (b, U, s), compared with missing ones."""
+        known = ~np.isnan(self._x[block])
+        x = np.where(known, self._x[block], 0.0)
+        added = np.empty((len(x), len(self._columns), kernel.shape[1]))
+        for u, own in enumerate(self._columns):
+            added[:, u] = x[:, own] @ kernel[own] - known[:, own] @ gaps[own]
+        return added
+
+    def _fill(
+        self,
+        out: np.ndarray,
+        member: Params,
+        rows: np.ndarray,
+        masks: np.ndarray,
+        sums: np.ndarray,
+        added: np.ndarray,
+    ) -> None:
+        """Write the outputs of some pairs, whose rows are positions in `sums` and `added`."""
+        single = (masks.sum(axis=1) == 1).all()
+        step = 2048  # The numbers of a part fit the cache.
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            own, missing = rows[part], masks[part]
+            changed = sums[own]
+            if single:
+                changed -= added[own, missing.argmax(axis=1)]
+            else:
+                edges = np.flatnonzero(np.diff(own, prepend=-1, append=-1))
+                for first, last in pairwise(edges):
+                    changed[first:last] -= missing[first:last] @ added[own[first]]
+            out[part] = self._network.from_sums(member, changed)

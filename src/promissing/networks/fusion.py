@@ -280,13 +280,20 @@ class Fusion:
         if dropout is not None and uniform is not None:
             x, drops = self._drops(x, dropout, uniform, xp)
 
-        act = ACTIVATIONS[self.activation]
-        blocks = self._single if x.dtype == np.float32 else self._double
         pruned = self.prune(x, xp=xp) if pruned is None else pruned
-        h = act(_formula.neurons(pruned, *self.first_layer(params, dtype=x.dtype), xp=xp), xp)
+        h = _formula.neurons(pruned, *self.first_layer(params, dtype=x.dtype), xp=xp)
+        return self._after_first(params, h, drops, xp=xp)
+
+    def _after_first(
+        self, params: Params, h: Any, drops: Iterator[Any], *, xp: Any
+    ) -> tuple[Any, Any]:
+        """Return the outputs of the final decision and of all decisions, given the first layer."""
+        act = ACTIVATIONS[self.activation]
+        blocks = self._single if h.dtype == np.float32 else self._double
+        h = act(h, xp)
         kernel = params["decision_kernel"] * blocks.decides
         flat = xp.matmul(h * next(drops, 1.0), kernel) + params["decision_bias"]
-        decisions = flat.reshape(len(x), len(self.units), self.n_outputs)
+        decisions = flat.reshape(len(h), len(self.units), self.n_outputs)
         joined = xp.concatenate([h, self.loss.fused(decisions, xp=xp).reshape(flat.shape)], axis=-1)
         h = act(
             xp.matmul(joined * next(drops, 1.0), params["fusion_kernel"]) + params["fusion_bias"],
@@ -295,6 +302,19 @@ class Fusion:
         return xp.matmul(h * next(drops, 1.0), params["final_kernel"]) + params[
             "final_bias"
         ], decisions
+
+    def columns(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weight of every column (p, s), and what a missing column adds, (p, s)."""
+        layer = self.first_layer(params)
+        return np.asarray(layer[0]), np.asarray(_formula.gaps(*layer, xp=np))
+
+    def sums(self, params: Params, pruned: Any) -> np.ndarray:
+        """Return the sums (n, s) over the columns, given the result of `prune`."""
+        return np.asarray(_formula.neurons(pruned, *self.first_layer(params), xp=np))
+
+    def from_sums(self, params: Params, sums: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, k), given the sums (n, s) over the columns."""
+        return np.asarray(self._after_first(params, sums, iter(()), xp=np)[0])
 
     def _drops(self, x: Any, dropout: Any, uniform: Uniform, xp: Any) -> tuple[Any, Iterator[Any]]:
         """Return the input after dropout, and factors for the inputs of the other layers."""
@@ -333,8 +353,8 @@ class Fusion:
         the loss of the final decision, which predicts.
         """
         final, decisions = self._outputs(params, x, xp=xp, dropout=dropout, uniform=uniform)
-        total = self.loss.row_loss(final, y, xp=xp)
         if uniform is None:
-            return total
+            return self.loss.validation_loss(final, y, xp=xp)
+        total = self.loss.row_loss(final, y, xp=xp)
         each = self.loss.row_loss(decisions, y[:, None, :], xp=xp)
         return total + xp.sum(each, axis=-1)

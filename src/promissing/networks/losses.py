@@ -33,6 +33,7 @@ __all__ = [
     "Gaussian",
     "LogLoss",
     "Loss",
+    "MeanStd",
     "NumberLoss",
     "Pinball",
     "Poisson",
@@ -53,9 +54,6 @@ class Loss(ABC):
     ----------
     name : str
         Name of the loss in `promissing.NanMLPRegressor` and in model files.
-    outlier_sensitive : bool
-        Whether a few large errors dominate the sum of the losses. The default recipe then removes
-        fewer values during training.
     linear_skip : bool
         Whether a linear skip connection may carry part of the prediction. It needs outputs that
         are the standardised target.
@@ -64,11 +62,10 @@ class Loss(ABC):
     --------
     >>> from promissing.networks.losses import REGRESSION_LOSSES
     >>> sorted(REGRESSION_LOSSES)
-    ['gaussian', 'poisson', 'quantile', 'squared_error']
+    ['gaussian', 'mean_std', 'poisson', 'quantile', 'squared_error']
     """
 
     name: ClassVar[str]
-    outlier_sensitive: ClassVar[bool] = False
     linear_skip: ClassVar[bool] = False
 
     @property
@@ -108,6 +105,32 @@ class Loss(ABC):
         >>> SquaredError().row_loss(np.array([[3.0]]), np.array([[1.0]]), xp=np)
         array([2.])
         """
+
+    def validation_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
+        """Compute the loss by which the best epoch is chosen: by default, the loss of training.
+
+        Parameters
+        ----------
+        outputs : array (..., k)
+            Outputs of the network.
+        y : array (..., m)
+            Encoded targets.
+        xp : module
+            The array namespace: NumPy or jax.numpy.
+
+        Returns
+        -------
+        array (...)
+            Loss of every row.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import SquaredError
+        >>> SquaredError().validation_loss(np.array([[1.0]]), np.array([[3.0]]), xp=np)
+        array([2.])
+        """
+        return self.row_loss(outputs, y, xp=xp)
 
     def fused(self, outputs: Any, *, xp: Any) -> Any:
         """Return the outputs in the form in which a fusion layer receives them.
@@ -259,6 +282,28 @@ class Loss(ABC):
         """
         return np.asarray((old * old_weight + new * new_weight) / (old_weight + new_weight))
 
+    def prior_prediction(self, prior: Array) -> Float:
+        """Return what is predicted for a row without known values.
+
+        Parameters
+        ----------
+        prior : ndarray
+            As `prior` returns it.
+
+        Returns
+        -------
+        ndarray (K,) or (t,)
+            Probabilities, or predicted numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import Gaussian
+        >>> Gaussian().prior_prediction(np.array([5.0, 2.0]))  # mean and standard deviation
+        array([5.])
+        """
+        return prior
+
     @abstractmethod
     def prior_outputs(self, prior: Array) -> Float:
         """Return the network outputs that correspond to a prior.
@@ -305,6 +350,34 @@ class Loss(ABC):
         (array([0., 1.]), array([0.75, 0.25]))
         """
         return self.prior_outputs(prior)[None], np.ones(1)
+
+    @abstractmethod
+    def outage(self, full: Float, masked: Float) -> tuple[Float, Float]:
+        """Estimate what predictions lose when some values are no longer known.
+
+        Parameters
+        ----------
+        full : ndarray (n, 1, K) or (n, 1, t)
+            Predictions with all values: probabilities or numbers.
+        masked : ndarray (n, m, K) or (n, m, t)
+            Predictions with some of them, under m masks.
+
+        Returns
+        -------
+        loss : ndarray (n, m)
+            Expected increase of the log loss, or of the squared error in units of the variance of
+            the predictions; the mean over labels or targets.
+        accuracy : ndarray (n, m)
+            Expected fall of the accuracy, or share of the explained variance that is lost.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.networks.losses import LogLoss
+        >>> loss, accuracy = LogLoss().outage(np.array([[[0.1, 0.9]]]), np.array([[[0.5, 0.5]]]))
+        >>> loss.round(3)
+        array([[0.368]])
+        """
 
     @abstractmethod
     def decode(self, outputs: Array) -> Float:
@@ -396,6 +469,18 @@ class ClassLoss(Loss):
         # Return the weighted share of every class.
         hit = y > 0 if self.multilabel else y[:, None] == self.labels
         return np.asarray(np.average(hit, axis=0, weights=weight))
+
+    def outage(self, full: Float, masked: Float) -> tuple[Float, Float]:
+        # Compare cross-entropies, and the probabilities of the decided classes.
+        if self.multilabel:  # Each label is a question of its own.
+            full, masked = (np.stack([1 - p, p], axis=-1) for p in (full, masked))
+        tiny = np.finfo(float).tiny
+        ratio = np.log(np.maximum(full, tiny)) - np.log(np.maximum(masked, tiny))
+        best = np.take_along_axis(
+            np.broadcast_to(full, masked.shape), masked.argmax(axis=-1)[..., None], axis=-1
+        )
+        loss, fall = (full * ratio).sum(axis=-1), full.max(axis=-1) - best[..., 0]
+        return (loss.mean(axis=-1), fall.mean(axis=-1)) if self.multilabel else (loss, fall)
 
     def decide(self, proba: Array) -> Array:
         """Return the most probable class of each row.
@@ -669,6 +754,13 @@ class NumberLoss(Loss):
         # Return the predictions in the units of y.
         return self._shaped(outputs * self.scale + self.mean)
 
+    def outage(self, full: Float, masked: Float) -> tuple[Float, Float]:
+        # Compare squared errors; both results are the same number.
+        full, masked = self.standardise(full), self.standardise(masked)
+        variance = np.maximum(full.var(axis=0), np.finfo(float).tiny)
+        change = ((full - masked) ** 2 / variance).mean(axis=-1)
+        return change, change
+
     def std(self, outputs: Array) -> Float:
         """Return the predictive standard deviation of an ensemble.
 
@@ -691,7 +783,7 @@ class NumberLoss(Loss):
         """
         raise ValueError(
             f"The loss {self.name!r} provides no standard deviation. Fit the model with "
-            "`loss='gaussian'`."
+            "`loss='mean_std'` or `loss='gaussian'`."
         )
 
     def quantiles(self, outputs: Array, levels: Sequence[float] | None) -> Float:
@@ -717,8 +809,8 @@ class NumberLoss(Loss):
         array([[0.]])
         """
         raise ValueError(
-            f"The loss {self.name!r} provides no quantiles. Fit the model with `loss='quantile'` "
-            "or `loss='gaussian'`."
+            f"The loss {self.name!r} provides no quantiles. Fit the model with `loss='quantile'`, "
+            "`loss='mean_std'` or `loss='gaussian'`."
         )
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -773,7 +865,6 @@ class SquaredError(NumberLoss):
     """
 
     name: ClassVar[str] = "squared_error"
-    outlier_sensitive: ClassVar[bool] = True
     linear_skip: ClassVar[bool] = True
 
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
@@ -880,10 +971,13 @@ class Gaussian(NumberLoss):
 
     def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
         # Compute the negative log-likelihood without its constant.
-        outputs = self._split(outputs)
-        log_std = xp.clip(outputs[..., 1], -self.LIMIT, self.LIMIT)
-        error = (y - outputs[..., 0]) * xp.exp(-log_std)
-        return xp.sum(log_std + 0.5 * error**2, axis=-1)
+        error, spare, log_std = self._parts(outputs, y, xp=xp)
+        return xp.sum(log_std + 0.5 * (error**2 + spare) * xp.exp(-2 * log_std), axis=-1)
+
+    def encode(self, y: Array, name: str = "y") -> NDArray[np.float32]:
+        # Return the standardised targets, and a variance of 0 for each: see `prior_targets`.
+        encoded = super().encode(y, name)
+        return np.hstack([encoded, np.zeros_like(encoded)])
 
     def prior(self, y: Array, weight: Array) -> Float:
         # Return the mean and the standard deviation of every target, (2 t,).
@@ -898,6 +992,10 @@ class Gaussian(NumberLoss):
         variance = (share * (std**2 + (mean - pooled) ** 2)).sum(axis=0)
         return np.stack([pooled, np.sqrt(variance)], axis=1).ravel()
 
+    def prior_prediction(self, prior: Array) -> Float:
+        # Return the means.
+        return prior[::2]
+
     def prior_outputs(self, prior: Array) -> Float:
         # Return the standardised mean, and the logarithm of the standardised deviation.
         mean, std = prior.reshape(-1, 2).T
@@ -905,9 +1003,10 @@ class Gaussian(NumberLoss):
         return np.stack([self.standardise(mean), np.log(np.maximum(ratio, 1e-3))], axis=1).ravel()
 
     def prior_targets(self, prior: Array) -> tuple[Float, Float]:
-        # Return the values one standard deviation below and above the mean, each with half.
+        # Return the mean and variance of y: the loss of all targets at once.
         mean, std = prior.reshape(-1, 2).T
-        return self.standardise(np.stack([mean - std, mean + std])), np.full(2, 0.5)
+        variance = (std / np.where(self.scale > 0, self.scale, 1.0)) ** 2
+        return np.hstack([self.standardise(mean), variance])[None], np.ones(1)
 
     def decode(self, outputs: Array) -> Float:
         # Return the predicted means.
@@ -925,11 +1024,66 @@ class Gaussian(NumberLoss):
         )
         return np.asarray(found[..., 0, :] if self.flat else found)
 
+    def _parts(self, outputs: Any, y: Any, *, xp: Any) -> tuple[Any, Any, Any]:
+        """Return errors, variances of the targets and logarithms of predicted deviations."""
+        outputs = self._split(outputs)
+        t = outputs.shape[-2]
+        log_std = xp.clip(outputs[..., 1], -self.LIMIT, self.LIMIT)
+        return y[..., :t] - outputs[..., 0], y[..., t:], log_std
+
     def _moments(self, outputs: Array) -> tuple[Float, Float]:
         parts = self._split(outputs)
         means = parts[..., 0] * self.scale + self.mean
         stds = np.exp(np.clip(parts[..., 1], -self.LIMIT, self.LIMIT)) * self.scale
         return means.mean(axis=0), (stds**2).mean(axis=0) + means.var(axis=0)
+
+
+@dataclass(frozen=True)
+class MeanStd(Gaussian):
+    """Squared error of the mean; the standard deviation of the error is learned beside it.
+
+    The gradient of the mean is that of the squared error alone, and the best epoch is chosen by the
+    squared error, so the mean is as accurate as with `SquaredError`. The standard deviation learns
+    from the same rows. Its part of the loss is the Gaussian negative log-likelihood times a
+    multiple of the variance, which gives its gradient the unit of a squared error.
+
+    Parameters
+    ----------
+    mean : ndarray (t,)
+        Mean of every target.
+    scale : ndarray (t,)
+        Scale of every target.
+    flat : bool, default=True
+        Whether y has one dimension.
+
+    Examples
+    --------
+    >>> from promissing.networks.losses import MeanStd
+    >>> MeanStd().n_outputs
+    2
+    """
+
+    name: ClassVar[str] = "mean_std"
+    linear_skip: ClassVar[bool] = True
+    # Share of the standard deviation in the loss, and the largest variance, in units of that of y,
+    # by which it is multiplied. The hidden layers serve it, too: with a share of 1, or without the
+    # limit, the mean becomes less accurate.
+    SHARE: ClassVar[float] = 0.1
+    MOST: ClassVar[float] = 1.0
+
+    def row_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
+        # Compute half of the squared error, and the part of the standard deviation.
+        error, spare, log_std = self._parts(outputs, y, xp=xp)
+        # NumPy computes no gradients.
+        fixed = getattr(xp, "stop_gradient", lambda a: a)
+        squares = fixed(error) ** 2 + spare
+        weight = self.SHARE * fixed(xp.minimum(xp.exp(2 * log_std), self.MOST))
+        scale_loss = weight * (log_std + 0.5 * squares * xp.exp(-2 * log_std))
+        return xp.sum(0.5 * error**2 + scale_loss, axis=-1)
+
+    def validation_loss(self, outputs: Any, y: Any, *, xp: Any) -> Any:
+        # Compute half of the squared error.
+        return 0.5 * xp.sum(self._parts(outputs, y, xp=xp)[0] ** 2, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -997,6 +1151,10 @@ class Pinball(NumberLoss):
             found.append(np.interp(self.levels, middle / weight.sum(), column[order]))
         return np.concatenate(found)
 
+    def prior_prediction(self, prior: Array) -> Float:
+        # Return the medians.
+        return np.asarray(self._interpolated(self._split(prior), [0.5])[..., 0])
+
     def prior_outputs(self, prior: Array) -> Float:
         # Return the standardised quantiles.
         return self.standardise(self._split(prior).T).T.ravel()
@@ -1042,7 +1200,7 @@ class Pinball(NumberLoss):
 
 # The losses for numbers by the name that `NanMLPRegressor(loss=...)` takes.
 REGRESSION_LOSSES: Mapping[str, type[NumberLoss]] = {
-    loss.name: loss for loss in (SquaredError, Poisson, Gaussian, Pinball)
+    loss.name: loss for loss in (MeanStd, SquaredError, Poisson, Gaussian, Pinball)
 }
 # The losses for classes by the name in a model file.
 CLASS_LOSSES: Mapping[str, type[ClassLoss]] = {

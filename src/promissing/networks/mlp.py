@@ -102,6 +102,12 @@ class MLP:
         layout = _formula.Layout(self.n_columns, self.groups, self.shares).arrays(np)
         return layout.map(lambda a: a.astype(dtype))
 
+    @property
+    def _column_layout(self) -> _formula.Layout:
+        """The layout from which `_formula.gaps` finds what each column adds."""
+        layout = _formula.Layout(self.n_columns, self.groups, self.shares)
+        return layout.arrays(np, per_feature=self._compensation.per_feature)
+
     @cached_property
     def _first_columns(self) -> np.ndarray:
         """The first column of every feature (F,), which is missing if the feature is."""
@@ -200,8 +206,7 @@ class MLP:
     def neutralizers(self, params: Params) -> np.ndarray:
         """Return the values (neurons, p) that have the same effect as a missing value."""
         kernel, bias, weight, _, compensation = self.first_layer(params)
-        layout = _formula.Layout(self.n_columns, self.groups, self.shares)
-        layout = layout.arrays(np, per_feature=compensation.per_feature)
+        layout = self._column_layout
         return np.asarray(_formula.neutralizers(kernel, bias, weight, layout, compensation, xp=np))
 
     def prune(self, x: Any, *, xp: Any) -> Any:
@@ -228,12 +233,44 @@ class MLP:
             # over dropped units, and not when no unit is dropped.
             blank = xp.all(self._absent(x, xp=xp), axis=-1, keepdims=True)
             dropout = xp.where(blank, 0.0, dropout)
+        h = self._after_first(params, h, xp=xp, dropout=dropout, uniform=uniform)
+        return h + self.skip(params, pruned, xp=xp) if self.linear_skip else h
+
+    def _after_first(
+        self, params: Params, h: Any, *, xp: Any, dropout: Any = None, uniform: Any = None
+    ) -> Any:
+        """Return the outputs without the skip connection, given the sums of the first layer."""
         for i in range(1, len(self.hidden) + 1):
             h = ACTIVATIONS[self.activation](h, xp)
             if dropout is not None and uniform is not None:
                 h = xp.where(uniform(h.shape) < dropout, 0.0, h / (1.0 - dropout))
             h = xp.matmul(h, params[f"kernel_{i}"]) + params[f"bias_{i}"]
-        return h + self.skip(params, pruned, xp=xp) if self.linear_skip else h
+        return h
+
+    def columns(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weight of every column (p, s), and what a missing column adds, (p, s).
+
+        The last k sums are the outputs of the skip connection, if there is one.
+        """
+        kernel, bias, weight, _, compensation = self.first_layer(params)
+        layout = self._column_layout
+        layers = [(kernel, bias, weight)]
+        if self.linear_skip:
+            layers.append((params["skip_kernel"], None, params.get("skip_compensation_weight")))
+        gaps = [_formula.gaps(*layer, layout, compensation, xp=np) for layer in layers]
+        return np.hstack([layer[0] for layer in layers]), np.hstack(gaps)
+
+    def sums(self, params: Params, pruned: Any) -> np.ndarray:
+        """Return the sums (n, s) over the columns, given the result of `prune`."""
+        h = _formula.neurons(pruned, *self.first_layer(params), xp=np)
+        return np.hstack([h, self.skip(params, pruned, xp=np)]) if self.linear_skip else h
+
+    def from_sums(self, params: Params, sums: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, k), given the sums (n, s) over the columns."""
+        if not self.linear_skip:
+            return np.asarray(self._after_first(params, sums, xp=np))
+        h, skip = np.split(sums, [sums.shape[1] - self.n_outputs], axis=1)
+        return np.asarray(self._after_first(params, h, xp=np) + skip)
 
     def skip(self, params: Params, pruned: Any, *, xp: Any) -> Any:
         """Return the output (n, k) of the skip connection, given the result of `prune`."""
@@ -251,6 +288,10 @@ class MLP:
         dropout: Any = None,
         uniform: Uniform | None = None,
     ) -> Any:
-        """Return the loss (n,) of every row, given encoded targets y (n, m)."""
+        """Return the loss (n,) of every row, given encoded targets y (n, m).
+
+        Nothing is drawn in validation.
+        """
         outputs = self.forward(params, x, xp=xp, dropout=dropout, uniform=uniform)
-        return self.loss.row_loss(outputs, y, xp=xp)
+        compute = self.loss.validation_loss if uniform is None else self.loss.row_loss
+        return compute(outputs, y, xp=xp)

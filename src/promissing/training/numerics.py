@@ -65,6 +65,7 @@ class _Namespace:
     """jax.numpy with a product of matrices that is fast in the backward pass."""
 
     matmul = staticmethod(_matmul)
+    stop_gradient = staticmethod(lax.stop_gradient)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(jnp, name)

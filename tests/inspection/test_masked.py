@@ -23,9 +23,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from promissing.inspection import (
-    _predictions,
     importance,
     information_loss,
+    masked,
     shapley,
     smallest_change,
     what_if,
@@ -254,7 +254,7 @@ def test_the_model_is_asked_once_for_a_block(monkeypatch):
     model, x = Network(), numbers(50)
     expected = what_if(model, x).effects
     assert len(model.asked) == 3  # The table, a few rows to try, and one block.
-    monkeypatch.setattr(_predictions, "_BLOCK_CELLS", 4 * 60)
+    monkeypatch.setattr(masked, "_BLOCK_CELLS", 4 * 60)
     model.asked.clear()
     assert_allclose(what_if(model, x).effects, expected, atol=1e-15)
     assert [len(table) for table in model.asked[2:]] == [60, 60, 60, 20]
@@ -265,9 +265,7 @@ def test_blocks_do_not_change_the_answers(ask, monkeypatch):
     model, x = Network(5), numbers(7, 5, gaps=0.2)
     how = {"random_state": 0, "orders": 20} if ask is information_loss else {}
     one = ask(model, x, **how)
-    monkeypatch.setattr(
-        _predictions, "_BLOCK_CELLS", 5 * 3
-    )  # Fewer rows than one row has questions.
+    monkeypatch.setattr(masked, "_BLOCK_CELLS", 5 * 3)  # Fewer rows than one row has questions.
     model.asked.clear()
     many = ask(model, x, **how)
     assert max(len(table) for table in model.asked[2:]) == 3

@@ -33,15 +33,19 @@ class MaskedPredictions:
         The table and its G groups of columns.
     outputs : ndarray (n, K)
         The outputs for the table as it is. They are class probabilities, or decision scores (-s
-        and s for two classes) of a classifier without `predict_proba`, or predicted numbers.
+        and s for two classes) of a classifier without `predict_proba`, or predicted numbers. With
+        `with_std`, they are the predicted number and its standard deviation.
     classes : ndarray (K,) or None
         The classes; None for a regressor.
     decision : ndarray of int (n,) or None
         The position of the most probable class; None for a regressor.
     """
 
-    def __init__(self, model: Any, X: Any, groups: Groups) -> None:
+    def __init__(
+        self, model: Any, X: Any, groups: Groups = None, *, with_std: bool = False
+    ) -> None:
         self._model = model
+        self._options = {"return_std": True} if with_std else {}
         steps = [type(step).__name__ for _, step in getattr(model, "steps", [])]
         self._name = type(model).__name__ + (f" ({', '.join(steps)})" if steps else "")
         self.classes, self._method = _classes_and_method(model, self._name)
@@ -71,25 +75,51 @@ class MaskedPredictions:
         sizes = [len(missing) for _, missing in block]
         rows = np.repeat([row for row, _ in block], sizes)
         missing = np.concatenate([missing for _, missing in block])
+        outputs = np.split(self.pairs(rows, missing), np.cumsum(sizes)[:-1])
+        return ((row, masks, out) for (row, masks), out in zip(block, outputs, strict=True))
+
+    def pairs(self, rows: NDArray[np.intp], missing: Mask) -> Float:
+        """Return the outputs (N, K) of rows (N,), each without the groups True in (N, G)."""
         step = self.table.block_rows
         parts = [np.empty((0, self.outputs.shape[1]))]
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
-            parts.append(self._predict(self.table.without(rows[part], missing[part])))
-        outputs = np.split(np.concatenate(parts), np.cumsum(sizes)[:-1])
-        return ((row, masks, out) for (row, masks), out in zip(block, outputs, strict=True))
+            parts.append(self._predict_masked(rows[part], missing[part]))
+        return np.concatenate(parts)
 
-    def _predict(self, X: Any, *, complete: bool = False) -> Float:
+    def under(self, masks: Mask) -> Float:
+        """Return the outputs (n, m, K) of every row under its masks (n, m, G)."""
+        n, m, size = masks.shape
+        rows = np.repeat(np.arange(n), m)
+        return self.pairs(rows, masks.reshape(n * m, size)).reshape(n, m, -1)
+
+    def _predict_masked(self, rows: NDArray[np.intp], missing: Mask) -> Float:
+        """Return the outputs (m, K) of rows (m,) without the groups that are True in (m, G)."""
+        if not hasattr(self._model, "predict_masked"):
+            return self._predict(self.table.without(rows, missing))
+        # Our own models predict many masks of the same row faster than masked rows.
+        own, position = np.unique(rows, return_inverse=True)
+        X = self.table.without(own, np.zeros((len(own), missing.shape[1]), bool))
+        order = np.argsort(position, kind="stable")
+        outputs = np.empty((len(rows), self.outputs.shape[1]))
+        outputs[order] = self._predict(X, masks=(position[order], missing[order]))
+        return outputs
+
+    def _predict(self, X: Any, *, complete: bool = False, masks: Any = None) -> Float:
         """Return the outputs (n, K) of the model: the only place that calls it."""
         try:
-            raw = getattr(self._model, self._method)(X)
+            if masks is None:
+                raw = getattr(self._model, self._method)(X, **self._options)
+            else:
+                units = self.table.group_of
+                raw = self._model.predict_masked(X, *masks, units=units, **self._options)
         except (NotFittedError, Warning):
             raise
         except Exception as error:
             if complete:
                 raise
             raise ValueError(self._cannot(f"the error was: {error}")) from error
-        out = np.asarray(raw, dtype=np.float64)
+        out = np.asarray(np.column_stack(raw) if self._options else raw, dtype=np.float64)
         if out.ndim == 1:
             out = out[:, None] if self.classes is None else np.column_stack([-out, out])
         if self.classes is not None:
@@ -179,6 +209,8 @@ class MaskedTable:
         The index of the rows.
     block_rows : int
         The number of rows that a model should predict at a time.
+    group_of : ndarray of int (p,)
+        The position of the group of each column; -1 for a column in no group.
     """
 
     def __init__(self, X: Any, groups: Groups, model: Any) -> None:
@@ -192,13 +224,13 @@ class MaskedTable:
         framed = isinstance(self.X, pd.DataFrame)
         self.index = self.X.index.to_numpy() if framed else np.arange(n)
         self.block_rows = min(max(1, _BLOCK_CELLS // p), _BLOCK_ROWS)
-        self._group_of = np.full(p, -1)  # -1: the column is in no group.
+        self.group_of = np.full(p, -1)  # -1: the column is in no group.
         for g, own in enumerate(members.values()):
-            self._group_of[own] = g
+            self.group_of[own] = g
         # One more row, with all groups missing. Cells are made missing by copying from it, so
         # that a column that needs another dtype gets it once, and for all rows.
         mask = np.zeros((n + 1, p), bool)
-        mask[n] = self._group_of >= 0
+        mask[n] = self.group_of >= 0
         rows = np.append(np.arange(n), 0)
         longer = self.X.take(rows).reset_index(drop=True) if framed else self.X[rows]
         self._table = remove(longer, mask)
@@ -209,7 +241,7 @@ class MaskedTable:
         if isinstance(self._table, np.ndarray):
             # `take` and `copyto` are several times faster than indexing and `where`.
             never = np.zeros((len(rows), 1), bool)
-            cells = np.hstack([missing, never]).take(self._group_of, axis=1)
+            cells = np.hstack([missing, never]).take(self.group_of, axis=1)
             out = self._table.take(rows, axis=0)
             np.copyto(out, self._table[-1], where=cells)
             return out
@@ -218,7 +250,7 @@ class MaskedTable:
         places = [np.where(lost, last, rows) for lost in np.ascontiguousarray(missing.T)] + [rows]
         columns = [
             column.gather(places[g]) if hasattr(column, "gather") else column.take(places[g])
-            for column, g in zip(self._columns, self._group_of, strict=True)
+            for column, g in zip(self._columns, self.group_of, strict=True)
         ]
         if isinstance(self._table, pd.DataFrame):
             frame = pd.DataFrame(dict(enumerate(columns)), copy=False)
