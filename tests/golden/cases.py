@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from promissing import (
     NanMLPClassifier,
     NanMLPRegressor,
 )
+from promissing.estimators import recipe
 from promissing.estimators.mlp import PLAIN
 
 HERE = Path(__file__).parent
@@ -34,6 +36,7 @@ RECIPE = {
     "early_stopping": "auto",
     "random_state": 0,
 }
+SQUARED = {**RECIPE, "loss": "squared_error"}
 SIMPLE = {**PLAIN, "hidden_layer_sizes": (12,), "max_iter": 3, "random_state": 0}
 FUSION = {
     "modalities": {"left": ["a", "b"], "right": ["c", "d"]},
@@ -69,13 +72,7 @@ def mixed(n=160):
     X["city"] = rng.choice(["Bonn", "Ulm", "Kiel", None], n)
     X["smoker"] = pd.array(rng.choice([True, False, None], n), dtype="boolean")
     X["seen"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")
-    # Without gaps here, the compensation of this column would learn from empty rows only. Their
-    # first gradients are zero up to rounding, which Adam enlarges to steps that differ by CPU.
-    X.loc[rng.random(n) < 0.2, "seen"] = pd.NaT
     return X, level + (X["city"] == "Ulm")
-
-
-SQUARED = {**RECIPE, "loss": "squared_error"}
 
 
 def _fits():
@@ -85,12 +82,12 @@ def _fits():
     weight = np.random.default_rng(7).random(len(level))
     long_tail = 3 * X["a"].fillna(0).to_numpy() + 2 * X["d"].fillna(1).to_numpy()
     yield "classifier", NanMLPClassifier(**RECIPE).fit(X, level > 0), X
-    yield "regressor", NanMLPRegressor(**SQUARED).fit(X, 50 + 9 * level), X
-    yield "linear_skip", NanMLPRegressor(**SQUARED).fit(X, long_tail), X
+    yield "regressor", squared(X, 50 + 9 * level), X
+    yield "linear_skip", squared(X, long_tail), X
     yield "mean_std", NanMLPRegressor(**RECIPE, loss="mean_std").fit(X, long_tail), X
     yield "classes", NanMLPClassifier(**RECIPE).fit(X, three), X
     yield "labels", NanMLPClassifier(**RECIPE).fit(X, np.c_[level > 0, level < 1] * 1), X
-    yield "outputs", NanMLPRegressor(**SQUARED).fit(X, np.c_[level, 5 - 3 * level]), X
+    yield "outputs", squared(X, np.c_[level, 5 - 3 * level]), X
     yield "plain", NanMLPClassifier(**SIMPLE).fit(X, level > 0), X
     yield (
         "shared",
@@ -104,8 +101,9 @@ def _fits():
     partial = NanMLPClassifier(**{**SIMPLE, "augment": False})
     partial.partial_fit(X[:80], level[:80] > 0, classes=[False, True])
     yield "partial_fit", partial.partial_fit(X[80:], level[80:] > 0), X
-    warm = NanMLPRegressor(**SQUARED, warm_start=True).fit(X, level)
-    yield "warm_start", warm.fit(X, level), X
+    warm = squared(X, level, warm_start=True)
+    with mock.patch.object(recipe, "AUGMENT", 0.02):
+        yield "warm_start", warm.fit(X, level), X
     yield "fusion", NanFusionClassifier(**FUSION).fit(X, three), X
     yield "fusion_regressor", NanFusionRegressor(**FUSION, loss="squared_error").fit(X, level), X
 
@@ -128,6 +126,12 @@ def outputs(model, X):
     few = rows(X)
     mean = model.predict_proba(few) if hasattr(model, "classes_") else model.predict(few)
     return np.stack([mean, model.spread(few)])
+
+
+def squared(*arguments, **more):
+    """Fit a regressor with squared errors, as release 0.1 did by default: it augmented less."""
+    with mock.patch.object(recipe, "AUGMENT", 0.02):
+        return NanMLPRegressor(**SQUARED, **more).fit(*arguments)
 
 
 def make():

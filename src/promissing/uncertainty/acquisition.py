@@ -387,6 +387,17 @@ class AcquisitionPlan:
         -------
         ndarray (n, G)
             The gains.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.ensemble import HistGradientBoostingClassifier
+        >>> from promissing.uncertainty import AcquisitionPlan
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> model = HistGradientBoostingClassifier(max_iter=20).fit(X, X[:, 1] > 0)
+        >>> plan = AcquisitionPlan(model, X, policy="learned", random_state=0)
+        >>> int(plan.learned_gains([[np.nan, np.nan]]).argmax())
+        1
         """
         found = np.asarray(self._learner.predict(X)).reshape(-1, len(self.groups))
         return np.asarray(np.maximum(found, 0))

@@ -156,7 +156,7 @@ class _Conformal(BaseEstimator):
         >>> from promissing.uncertainty import ConformalRegressor
         >>> X = np.random.default_rng(0).normal(size=(600, 3))
         >>> y = X.sum(axis=1)
-        >>> model = HistGradientBoostingRegressor().fit(X[:300], y[:300])
+        >>> model = HistGradientBoostingRegressor(max_iter=20).fit(X[:300], y[:300])
         >>> conformal = ConformalRegressor(model, prefit=True, random_state=0)
         >>> conformal.conformalize(X[300:], y[300:]).bank_
         MaskBank(300 rows, 16 masks each)
@@ -202,7 +202,9 @@ class _Conformal(BaseEstimator):
         >>> from sklearn.ensemble import HistGradientBoostingRegressor
         >>> from promissing.uncertainty import ConformalRegressor
         >>> X = np.random.default_rng(0).normal(size=(300, 3))
-        >>> conformal = ConformalRegressor(HistGradientBoostingRegressor(), cv=3, random_state=0)
+        >>> conformal = ConformalRegressor(
+        ...     HistGradientBoostingRegressor(max_iter=20), cv=3, random_state=0
+        ... )
         >>> conformal.fit_conformalize(X, X.sum(axis=1)).predict_interval(X[:4]).shape
         (4, 2)
         """
@@ -248,7 +250,8 @@ class _Conformal(BaseEstimator):
         outputs = np.empty((n, m, self._calibration[0][0].outputs.shape[1]))
         for k, (predictions, rows) in enumerate(self._calibration):
             which[rows] = k
-            outputs[rows] = predictions.under(drawn[rows])
+            outputs[rows, 0] = predictions.outputs  # The first mask is empty.
+            outputs[rows, 1:] = predictions.under(drawn[rows, 1:])
         missing = np.isnan(codes)[:, None]
         changes = np.abs(outputs - outputs[:, :1]).mean(axis=2).ravel()
         weights = feature_weights((drawn & ~missing).reshape(n * m, p), changes)
@@ -530,6 +533,7 @@ class ConformalClassifier(_Conformal):
     [[True, False], [True, True]]
     """
 
+    _: KW_ONLY
     per_class: bool = False
     allow_empty: bool = False
 
@@ -772,6 +776,7 @@ class ConformalRegressor(_Conformal):
     True
     """
 
+    _: KW_ONLY
     scaled: bool = True
 
     def predict_interval(
@@ -799,7 +804,7 @@ class ConformalRegressor(_Conformal):
         >>> from sklearn.ensemble import HistGradientBoostingRegressor
         >>> from promissing.uncertainty import ConformalRegressor
         >>> X = np.random.default_rng(0).normal(size=(600, 2))
-        >>> model = HistGradientBoostingRegressor().fit(X[:300], X[:300, 0])
+        >>> model = HistGradientBoostingRegressor(max_iter=20).fit(X[:300], X[:300, 0])
         >>> conformal = ConformalRegressor(model, prefit=True, random_state=0)
         >>> conformal = conformal.conformalize(X[300:], X[300:, 0])
         >>> low, high = conformal.predict_interval([[1.0, np.nan]])[0]
@@ -845,7 +850,7 @@ class ConformalRegressor(_Conformal):
         >>> from sklearn.ensemble import HistGradientBoostingRegressor
         >>> from promissing.uncertainty import ConformalRegressor
         >>> X = np.random.default_rng(0).normal(size=(600, 2))
-        >>> model = HistGradientBoostingRegressor().fit(X[:300], X[:300, 0])
+        >>> model = HistGradientBoostingRegressor(max_iter=20).fit(X[:300], X[:300, 0])
         >>> conformal = ConformalRegressor(model, prefit=True, random_state=0)
         >>> known, empty = conformal.conformalize(X[300:], X[300:, 0]).error_size(
         ...     [[0.0, 0.0], [np.nan, np.nan]]
@@ -899,7 +904,7 @@ class ConformalRegressor(_Conformal):
         >>> from sklearn.ensemble import HistGradientBoostingRegressor
         >>> from promissing.uncertainty import ConformalRegressor
         >>> X = np.random.default_rng(0).normal(size=(900, 2))
-        >>> model = HistGradientBoostingRegressor().fit(X[:300], X[:300, 0])
+        >>> model = HistGradientBoostingRegressor(max_iter=20).fit(X[:300], X[:300, 0])
         >>> conformal = ConformalRegressor(model, prefit=True, random_state=0)
         >>> conformal = conformal.conformalize(X[300:600], X[300:600, 0])
         >>> conformal.coverage_by_missing(X[600:], X[600:, 0])["n"].tolist()

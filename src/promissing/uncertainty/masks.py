@@ -22,6 +22,7 @@ Float = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _BLOCK = 2**24  # Distances in memory at a time, 64 MB.
+_BITS = 22  # Precision of weights in distances: twice their sum is exact in single precision.
 # Share of the distance that is divided equally among all features: those of no importance count.
 _EQUAL = 0.1
 
@@ -210,7 +211,9 @@ class MaskBank:
         n, m, p = bank.shape
         k = min(k, n)
         entries = bank.reshape(n * m, p).astype(np.float32)
-        weights = self.weights.astype(np.float32)
+        # Sums of these whole numbers are exact in any order, so that the neighbours of a mask do
+        # not depend on the other masks of the call.
+        weights = np.rint(self.weights * 2**_BITS).astype(np.float32)
         found = np.empty((len(masks), k), np.intp), np.empty((len(masks), k))
         step = max(1, _BLOCK // (n * m))
         for start in range(0, len(masks), step):

@@ -162,6 +162,18 @@ class _Selective(BaseEstimator):
         -----
         UserWarning
             If no threshold qualifies, so that the wrapper abstains from every row.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.ensemble import HistGradientBoostingClassifier
+        >>> from promissing.uncertainty import SelectiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(900, 2))
+        >>> y = X[:, 0] > 0
+        >>> model = HistGradientBoostingClassifier(max_iter=20).fit(X[:300], y[:300])
+        >>> selective = SelectiveClassifier(model, prefit=True).calibrate(X[300:], y[300:])
+        >>> bool(selective.threshold_ < 1)
+        True
         """
         for name in ("accuracy", "confidence"):
             value = getattr(self, name)
@@ -397,6 +409,7 @@ class SelectiveRegressor(_Selective):
     [False, True]
     """
 
+    _: KW_ONLY
     max_width: float | None = None
     max_error: float | None = None
     confidence_level: float = 0.9
