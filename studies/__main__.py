@@ -170,6 +170,24 @@ def accuracy(
         conclude(summary, report, partly=True)
 
 
+@main.command()
+@option("--parts", type=NAMES, help="synthetic,coverage,decisions,acquisition by default.")
+@option("--models", type=NAMES, help="ours,hgb,catboost by default.")
+@option("--tables", type=NAMES, help="All tables of the half by default.")
+@option("--half", type=click.Choice(["choose", "report"]), default="report")
+@option("--seeds", type=COUNT, default=3, help="Seeds of every table.")
+@option("--repetitions", type=COUNT, default=100, help="Repetitions of the synthetic part.")
+@option("--data", type=DIRECTORY, required=True, help="Directory with an index.json.")
+@run_options()
+def uncertainty(out: Path, data: Path, **settings: Any) -> None:
+    """Coverage, abstention and acquisition as values go missing."""
+    with clear_errors():
+        from studies import uncertainty as study
+
+        summary = study.run_study(out, data=str(data), **_given(settings))
+        conclude(summary, lambda: study.report(out), partly=True)
+
+
 def _given(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings without those that were not given, which then have the study's default."""
     return {name: value for name, value in settings.items() if value is not None}

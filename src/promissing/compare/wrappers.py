@@ -10,14 +10,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils import ClassifierTags, RegressorTags, _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from promissing._validation import expect, is_whole
 from promissing.encoding.table_encoder import TableEncoder
 from promissing.estimators.modalities import find_columns
+from promissing.estimators.recipe import AUGMENT, EMPTY_ROWS
+from promissing.missingness import open_source, remove
 
 __all__ = [
+    "AugmentedRows",
     "CategoryColumns",
     "CategoryFrame",
     "CompleteCases",
@@ -124,6 +128,57 @@ class CompleteFeatures(_Wrapper):
     def _prepare(self, X: Any) -> Array:
         # A column that was complete in training may have missing values now.
         return self._means.transform(self._columns(X))  # type: ignore[no-any-return]
+
+
+class AugmentedRows(_Wrapper):
+    """Train on copies of the table whose rows lose values, as `augment` does for our networks.
+
+    The first copy is the table itself. In the others, some rows lose each feature with their own
+    probability, drawn from U(0, 1), and some lose all values.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor
+        Any estimator that accepts missing values.
+    copies : int, default=8
+        Number of copies. Training takes about as many times as long.
+    share : float, default=0.1
+        Share of the rows of a copy that lose features.
+    empty : float, default=1/16
+        Share of the rows of a copy that lose all values.
+    random_state : int, RandomState or None, default=None
+        Random seed.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        copies: int = 8,
+        share: float = AUGMENT,
+        empty: float = 1 / EMPTY_ROWS,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.copies = copies
+        self.share = share
+        self.empty = empty
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the estimator on copies of X (n, p)."""
+        good = is_whole(self.copies) and self.copies >= 2
+        expect(good, "copies", "a whole number >= 2", self.copies)
+        rng = check_random_state(self.random_state)
+        n, p = open_source(X).table.shape
+        rows = np.tile(np.arange(n), self.copies)
+        lost = rng.random_sample((len(rows), p)) < rng.random_sample((len(rows), 1))
+        which = rng.random_sample((len(rows), 1))
+        mask = (lost & (which < self.share)) | (which >= 1 - self.empty)
+        mask[:n] = False
+        table = remove(_safe_indexing(X, rows), mask)
+        self.estimator_ = clone(self.estimator).fit(table, _safe_indexing(y, rows))
+        return self
 
 
 class ImputedFusion(_Wrapper):
