@@ -51,8 +51,13 @@ NAMES = {"ours": "promissing", "hgb": "HGB", "catboost": "CatBoost", "mean": "me
 LEVEL = 0.9
 TRAIN_ROWS, CALIBRATION_ROWS, TEST_ROWS = 5000, 1000, 3000
 SHARES = (0.0, 0.25, 0.5, 0.75)
-GROUPS = ("0 %", "0 - 25 %", "25 - 50 %", "50 - 75 %", "75 - 100 %", "best column")
+GROUPS = ("0 %", "1 - 25 %", "25 - 50 %", "50 - 75 %", "75 - 99 %", "100 %", "best column")
+LAST = {
+    "75 - 99 %": "75 - 100 %",
+    "100 %": "75 - 100 %",
+}  # Empty rows are shown by themselves, too.
 CERTAIN = 0.9  # The probability from which on a decision counts as certain.
+FEWEST = 20  # With fewer certain decisions, their accuracy is not counted.
 
 # CP-MDA's set-up.
 COEFFICIENTS = np.array([1, 2, -1, 3, -0.5, -1, 0.3, 1.7, 0.4, -0.3])
@@ -140,8 +145,7 @@ def build(model: str, task: str, seed: int) -> Any:
         )
     if model not in MORE_RIVALS:
         return strategies.make(model, task, random_state=seed)
-    # Copies of a row would be in training and validation.
-    settings = {"augment": False, "n_fine_bins": "auto", "early_stopping": model == "mean"}
+    settings = {"augment": False, "n_fine_bins": "auto"}
     name = model.removesuffix("+augment")
     made = strategies.make(name, task, settings=settings, random_state=seed)
     return AugmentedRows(made, random_state=seed) if name != model else made
@@ -202,7 +206,16 @@ def synthetic(model: str, seed: int, threads: int, data: str) -> Outcome:
                     "oracle": best[here].mean(),
                 }
                 rows += [
-                    Row("synthetic", "mcar", k, f"{model}/{method}", seed, 0, metric, float(value))
+                    Row(
+                        "synthetic",
+                        "synthetic",
+                        k,
+                        f"{model}/{method}",
+                        seed,
+                        0,
+                        metric,
+                        float(value),
+                    )
                     for metric, value in found.items()
                 ]
     return Outcome(rows)
@@ -232,7 +245,7 @@ def coverage(table: str, model: str, seed: int, threads: int, data: str) -> Outc
         X_test, np.tile(X_test.columns == best, (len(X_test), 1))
     )
     lost = tests["cells"].isna().mean(axis=1).to_numpy()
-    groups = {"cells": np.array(GROUPS)[np.ceil(4 * lost).astype(int)]}
+    groups = {"cells": np.array(GROUPS)[np.ceil(4 * lost).astype(int) + (lost == 1)]}
     groups["best column"] = np.full(len(X_test), "best column")
     rows = []
     with warnings.catch_warnings(), threadpool_limits(threads):
@@ -318,7 +331,7 @@ def decisions(table: str, model: str, seed: int, threads: int, data: str) -> Out
             found["area", -1.0] = curve.area / y_test.var()
             found["at_random", -1.0] = ((mixed - y_test) ** 2).mean() / y_test.var()
     rows = [
-        Row(table, "cells", share, model, seed, 0, metric, float(value))
+        Row(table, "decisions", share, model, seed, 0, metric, float(value))
         for (metric, share), value in found.items()
     ]
     return Outcome(rows)
@@ -329,7 +342,7 @@ def _judged(truth: np.ndarray, proba: np.ndarray) -> dict[str, float]:
     certain = proba.max(axis=1) >= CERTAIN
     right = proba.argmax(axis=1) == truth
     return {
-        "accuracy": right[certain].mean() if certain.any() else np.nan,
+        "accuracy": right[certain].mean() if certain.sum() >= FEWEST else np.nan,
         "decided": certain.mean(),
         "calibration": metrics.calibration_error(truth, proba),
         "auc": roc_auc_score(truth, proba[:, 1]),
@@ -363,13 +376,13 @@ def acquisition(table: str, seed: int, threads: int, data: str) -> Outcome:
             found = {"area": area.mean() / scale, "difference": ahead.mean() / scale}
             found["error"] = ahead.std(ddof=1) / np.sqrt(len(ahead)) / scale
             rows += [
-                Row(table, "none", np.nan, policy, seed, 0, metric, float(value))
+                Row(table, "acquisition", np.nan, policy, seed, 0, metric, float(value))
                 for metric, value in found.items()
             ]
         if table in CUBES:
             plan = AcquisitionPlan(fitted, X_cal, random_state=seed)
             rows.append(
-                Row(table, "none", np.nan, "global", seed, 0, "first_useless",
+                Row(table, "acquisition", np.nan, "global", seed, 0, "first_useless",
                     float(_first_useless(plan.order, table)))
             )  # fmt: skip
     return Outcome(rows)
@@ -411,14 +424,10 @@ def report(out: Path) -> None:
     """Write tables and figures of all parts that were run."""
     rows = read(out).rows
     texts = ["# Results\n"]
+    # The groups of rows stand for the part "coverage".
+    part_of = rows["mechanism"].where(rows["mechanism"].isin(PARTS), "coverage")
     for name, write_part in _WRITERS.items():
-        mine = rows[rows["metric"].isin(_METRICS[name])]
-        if name == "synthetic":
-            mine = rows[rows["dataset"] == "synthetic"]
-        elif name != "acquisition":
-            mine = mine[mine["dataset"] != "synthetic"]
-        if name == "coverage":
-            mine = mine[mine["strategy"].str.contains("/")]
+        mine = rows[part_of == name]
         if len(mine):
             texts.append(write_part(out, mine))
     write(out / "summary.md", "\n".join(texts))
@@ -452,11 +461,17 @@ def _write_coverage(out: Path, rows: pd.DataFrame) -> str:
             continue
         lines = []
         for name, own in mine.groupby("strategy"):
+            joined = own.assign(mechanism=own["mechanism"].replace(LAST))
             pooled = {
                 group: np.average(part["coverage"], weights=part["rows"])
-                for group, part in own.groupby("mechanism")
+                for group, part in pd.concat([own, joined]).groupby("mechanism")
             }
-            worst = own.groupby(["dataset", "repetition"])["coverage"].min().mean()
+            joined["hits"] = joined["coverage"] * joined["rows"]
+            case = ["dataset", "repetition", "mechanism"]
+            sums = joined.groupby(case)[["hits", "rows"]].sum().reset_index()
+            sums = sums.merge(own[[*case[:2], "calibration_rows"]].drop_duplicates())
+            sums["coverage"] = sums["hits"] / sums["rows"]
+            worst = sums.groupby(["dataset", "repetition"])["coverage"].min().mean()
             sizes = (
                 own[own["mechanism"] != "best column"]
                 .groupby("dataset")
@@ -465,8 +480,9 @@ def _write_coverage(out: Path, rows: pd.DataFrame) -> str:
                     include_groups=False,
                 )
             )
-            line = {"method": name} | {g: pooled[g] for g in GROUPS if g in pooled}
-            line |= {"worst group": worst, "exact would have": _exact_worst(own)}
+            order = [*GROUPS[:4], "75 - 100 %", *GROUPS[4:]]
+            line = {"method": name} | {group: pooled[group] for group in order if group in pooled}
+            line |= {"worst group": worst, "exact would have": _exact_worst(sums)}
             lines.append(line | {"size": sizes.mean(), "_sizes": sizes})
         base = {line["method"]: line.pop("_sizes") for line in lines}
         for line in lines:
@@ -567,11 +583,3 @@ _WRITERS: dict[str, Callable[[Path, pd.DataFrame], str]] = {
     "synthetic": _write_synthetic,
     "acquisition": _write_acquisition,
 }
-_METRICS = {
-    "synthetic": (),
-    "coverage": ("rows", "coverage", "size", "conformalize_seconds", "predict_seconds",
-                 "calibration_rows"),
-    "decisions": ("accuracy", "decided", "calibration", "auc", "log_loss", "r2", "area",
-                  "at_random"),
-    "acquisition": ("area", "difference", "error", "first_useless"),
-}  # fmt: skip

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import train_test_split
 from sklearn.utils import ClassifierTags, RegressorTags, _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from promissing._validation import expect, is_whole
 from promissing.encoding.table_encoder import TableEncoder
+from promissing.estimators.base import NanEstimator
 from promissing.estimators.modalities import find_columns
 from promissing.estimators.recipe import AUGMENT, EMPTY_ROWS
 from promissing.missingness import open_source, remove
@@ -170,15 +172,36 @@ class AugmentedRows(_Wrapper):
         good = is_whole(self.copies) and self.copies >= 2
         expect(good, "copies", "a whole number >= 2", self.copies)
         rng = check_random_state(self.random_state)
+        self.estimator_ = clone(self.estimator)
+        steps = getattr(self.estimator_, "steps", [("", self.estimator_)])
+        network = steps[-1][1]
+        if not (isinstance(network, NanEstimator) and network.early_stopping):
+            self.estimator_.fit(*self._copied(X, y, rng))
+            return self
+        # Copies of a row must not be in training and validation, so the rows are split before.
+        parts = train_test_split(
+            np.arange(len(y)),
+            test_size=network.validation_fraction,
+            random_state=rng,
+            stratify=y if _classifies(self) else None,
+        )
+        (X, y), (X_val, y_val) = (
+            self._copied(_safe_indexing(X, rows), _safe_indexing(y, rows), rng) for rows in parts
+        )
+        for _, transformer in steps[:-1]:
+            X, X_val = transformer.fit_transform(X), transformer.transform(X_val)
+        network.fit(X, y, X_val=X_val, y_val=y_val)
+        return self
+
+    def _copied(self, X: Any, y: Any, rng: np.random.RandomState) -> tuple[Any, Any]:
+        """Return copies of the rows that have lost values, and their targets."""
         n, p = open_source(X).table.shape
         rows = np.tile(np.arange(n), self.copies)
         lost = rng.random_sample((len(rows), p)) < rng.random_sample((len(rows), 1))
         which = rng.random_sample((len(rows), 1))
         mask = (lost & (which < self.share)) | (which >= 1 - self.empty)
         mask[:n] = False
-        table = remove(_safe_indexing(X, rows), mask)
-        self.estimator_ = clone(self.estimator).fit(table, _safe_indexing(y, rows))
-        return self
+        return remove(_safe_indexing(X, rows), mask), _safe_indexing(y, rows)
 
 
 class ImputedFusion(_Wrapper):

@@ -54,13 +54,14 @@ class MaskedPredictions:
         self.decision = None if self.classes is None else self.outputs.argmax(axis=1)
         self._probe()
 
-    def without(self, masks: Iterable[tuple[int, Mask]]) -> Iterator[tuple[int, Mask, Float]]:
-        """Yield a row, its masks (s, G) and the outputs (s, K), for every pair of row and masks.
+    def without(self, masks: Iterable[tuple[Any, Mask]]) -> Iterator[tuple[Any, Mask, Float]]:
+        """Yield the row, its masks (s, G) and the outputs (s, K), for every pair of row and masks.
 
-        A mask is True for the groups that are made missing. Pairs are collected into blocks, and
-        the model predicts one block at a time.
+        A mask is True for the groups that are made missing. Instead of a row, there may be one row
+        (s,) for every mask. Pairs are collected into blocks, and the model predicts one block at a
+        time.
         """
-        block: list[tuple[int, Mask]] = []
+        block: list[tuple[Any, Mask]] = []
         size = 0
         for row, missing in masks:
             if block and size + len(missing) > self.table.block_rows:
@@ -71,9 +72,11 @@ class MaskedPredictions:
         if block:
             yield from self._predict_block(block)
 
-    def _predict_block(self, block: list[tuple[int, Mask]]) -> Iterator[tuple[int, Mask, Float]]:
+    def _predict_block(self, block: list[tuple[Any, Mask]]) -> Iterator[tuple[Any, Mask, Float]]:
         sizes = [len(missing) for _, missing in block]
-        rows = np.repeat([row for row, _ in block], sizes)
+        rows = np.concatenate(
+            [np.broadcast_to(r, n) for (r, _), n in zip(block, sizes, strict=True)]
+        )
         missing = np.concatenate([missing for _, missing in block])
         outputs = np.split(self.pairs(rows, missing), np.cumsum(sizes)[:-1])
         return ((row, masks, out) for (row, masks), out in zip(block, outputs, strict=True))
@@ -305,6 +308,8 @@ def _classes_and_method(model: Any, name: str) -> tuple[NDArray[Any] | None, str
     classes = getattr(model, "classes_", None)
     if isinstance(classes, list):  # One array of classes for each of several targets.
         raise ValueError(_ONE_TARGET.format(name))
+    if classes is not None and len(classes) == 0:
+        classes = None  # CatBoost's regressors have an empty array.
     if classes is None:
         methods = ("decision_function", "predict")
     else:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import groupby
+from itertools import groupby, repeat
 from math import ceil
 from operator import itemgetter
 from typing import Any, Self
@@ -94,6 +94,10 @@ class _Conformal(BaseEstimator):
     @abstractmethod
     def _score(self, outputs: Float, codes: Float, target: Array) -> Float:
         """Return the scores (n, m) of calibration rows under masks, given outputs (n, m, K)."""
+
+    @abstractmethod
+    def _compared(self, outputs: Float, codes: Float) -> Float:
+        """Return what is compared with scores, given outputs (n, K) and values (n, p) of rows."""
 
     @abstractmethod
     def _score_again(self, outputs: Float, codes: Float, rows: Rows) -> Float:
@@ -342,78 +346,100 @@ class _Conformal(BaseEstimator):
 
     def _comparisons(
         self, X: Any, codes: Float, outputs: Float, among: Rows
-    ) -> Iterator[tuple[int, Rows, Float, Float, Float]]:
+    ) -> Iterator[tuple[int, Rows, Float, Float]]:
         """Yield what to compare: rows of X with the scores of calibration rows.
 
         Rows with the same mask come together, in several parts: one for every model and, with
         "nested", for every union of masks. A part is the number of the mask, the positions of the
-        rows (r,), their outputs (r, K) and values (r, p), and the scores (c,). Only calibration
-        rows in `among` are compared with.
+        rows (r,), what `_compared` returns for them, and the scores (c,). Only calibration rows in
+        `among` are compared with.
         """
-        missing = np.isnan(codes)
-        masks, which = _distinct(missing)
-        references = (
-            self._nested(masks, among)
-            if self.method == "nested"
-            else self._references(masks, among)
-        )
-        for u, mask, rows, scores in references:
-            here = np.flatnonzero(which == u)
-            for k in np.unique(self.bank_.folds[rows]):
-                found = outputs[k, here]
-                if (mask & ~masks[u]).any():  # These rows lose more values.
-                    lost = np.broadcast_to(mask, (len(here), len(mask)))
-                    model, part = self.estimators_[k], _safe_indexing(X, here)
-                    predictions = MaskedPredictions(model, part, with_std=self._with_std(model, X))
-                    found = predictions.pairs(np.arange(len(here)), lost)
-                own = self.bank_.folds[rows] == k
-                yield u, here, found, np.where(mask, np.nan, codes[here]), scores[own]
-
-    def _references(self, masks: Mask, among: Rows) -> Iterator[tuple[int, Mask, Rows, Float]]:
-        """Yield, for every mask (u, p), the calibration rows to compare with, and their scores."""
-        bank = self.bank_
-        if self.method == "split":
-            yield from ((u, mask, among, bank.scores[among, 0]) for u, mask in enumerate(masks))
+        masks, which = _distinct(np.isnan(codes))
+        ends = np.cumsum(np.bincount(which))[:-1]
+        positions = np.split(np.argsort(which, kind="stable"), ends)
+        if self.method == "nested":
+            yield from self._nested(X, codes, masks, positions, among)
             return
+        references = {"nearest": self._nearest, "split": self._split, "exact": self._exact}
+        compared = [self._compared(one, codes) for one in outputs]
+        for u, (rows, scores) in enumerate(references[self.method](masks, among)):
+            here, folds = positions[u], self.bank_.folds[rows]
+            for k in np.unique(folds):
+                yield u, here, compared[k][here], scores[folds == k]
+
+    def _split(self, masks: Mask, among: Rows) -> Iterator[tuple[Rows, Float]]:
+        """Yield the calibration rows as they are, for every mask (u, p), and their scores."""
+        return repeat((among, self.bank_.scores[among, 0]), len(masks))
+
+    def _nearest(self, masks: Mask, among: Rows) -> Iterator[tuple[Rows, Float]]:
+        """Yield the calibration rows with the nearest masks, and their scores."""
         wanted = max(int(self.n_neighbors), _fewest(max(self._levels(None)[0])))
-        fallen = 0
-        for u, (mask, rows, scores) in enumerate(
-            zip(masks, *bank.nearest(masks, wanted, among), strict=True)
-        ):
-            if self.method == "exact":
-                within = among[~(bank.masks[among, 0] & ~mask).any(axis=1)]
-                if len(within) >= LEAST_QUALIFIED:
-                    rows, scores = (
-                        within,
-                        self._scores_under(within, np.tile(mask, (len(within), 1))),
-                    )
-                else:
-                    fallen += 1
-            yield u, mask, rows, scores
-        if fallen:
+        return zip(*self.bank_.nearest(masks, wanted, among), strict=True)
+
+    def _exact(self, masks: Mask, among: Rows) -> Iterator[tuple[Rows, Float]]:
+        """Yield the calibration rows whose mask is contained, with the scores under the mask."""
+        own = self.bank_.masks[among, 0]
+        within = [among[~(own & ~mask).any(axis=1)] for mask in masks]
+        enough = [len(rows) >= LEAST_QUALIFIED for rows in within]
+        if not all(enough):
             warn(
-                f"For {fallen} of {len(masks)} masks, fewer than {LEAST_QUALIFIED} calibration "
-                "rows have a mask that is contained in it. The nearest masks were used instead."
+                f"For {len(masks) - sum(enough)} of {len(masks)} masks, fewer than "
+                f"{LEAST_QUALIFIED} calibration rows have a mask that is contained in it. The "
+                "nearest masks were used instead."
             )
+        found = self._scores_under(
+            [
+                pair
+                for pair, good in zip(zip(within, masks, strict=True), enough, strict=True)
+                if good
+            ]
+        )
+        for rows, good, nearest in zip(within, enough, self._nearest(masks, among), strict=True):
+            yield (rows, next(found)) if good else nearest
 
-    def _nested(self, masks: Mask, among: Rows) -> Iterator[tuple[int, Mask, Rows, Float]]:
-        """Yield calibration rows by the union of their mask and the mask (u, p) of new rows."""
-        for u, mask in enumerate(masks):
-            unions = self.bank_.masks[among, 0] | mask
-            scores = self._scores_under(among, unions)
-            distinct, which = _distinct(unions)
-            for v, union in enumerate(distinct):
-                yield u, union, among[which == v], scores[which == v]
+    def _nested(
+        self, X: Any, codes: Float, masks: Mask, positions: list[Rows], among: Rows
+    ) -> Iterator[tuple[int, Rows, Float, Float]]:
+        """Yield comparisons by the union of the masks of a calibration row and of new rows."""
+        own, folds = self.bank_.masks[among, 0], self.bank_.folds[among]
 
-    def _scores_under(self, rows: Rows, masks: Mask) -> Float:
-        """Return the scores (r,) of calibration rows under the given masks (r, p)."""
-        outputs = np.empty((len(rows), self._calibration[0][0].outputs.shape[1]))
-        for predictions, own in self._calibration:
-            here = np.flatnonzero(np.isin(rows, own))
-            position = np.searchsorted(own, rows[here]) if len(self._calibration) > 1 else rows
-            outputs[here] = predictions.pairs(position, masks[here])
-        codes = np.where(masks, np.nan, self._codes[rows])
-        return self._score_again(outputs, codes, rows)
+        def requests() -> Iterator[tuple[Rows, Mask]]:
+            for here, mask in zip(positions, masks, strict=True):
+                unions = _distinct(own | mask)[0]
+                yield np.repeat(here, len(unions)), np.tile(unions, (len(here), 1))
+
+        again = [
+            MaskedPredictions(model, X, with_std=self._with_std(model, X)).without(requests())
+            for model in self.estimators_
+        ]
+        scores = self._scores_under([(among, mask) for mask in masks])
+        for u, (found, *predicted) in enumerate(zip(scores, *again, strict=True)):
+            here, (unions, which) = positions[u], _distinct(own | masks[u])
+            for k, (rows, lost, outputs) in enumerate(predicted):
+                compared = self._compared(outputs, np.where(lost, np.nan, codes[rows]))
+                for v in np.unique(which[folds == k]):
+                    mine = (folds == k) & (which == v)
+                    yield u, here, compared[v :: len(unions)], found[mine]
+
+    def _scores_under(self, requests: list[tuple[Rows, Mask]]) -> Iterator[Float]:
+        """Yield the scores (r,) of calibration rows (r,) that also lose the values of a mask."""
+        folds, masks = self.bank_.folds, self.bank_.masks[:, 0]
+
+        def of_fold(k: int, own: Rows) -> Iterator[tuple[Rows, Mask]]:
+            for rows, mask in requests:
+                mine = rows[folds[rows] == k]
+                yield np.searchsorted(own, mine), masks[mine] | mask
+
+        streams = [
+            predictions.without(of_fold(k, own))
+            for k, (predictions, own) in enumerate(self._calibration)
+        ]
+        for (rows, mask), *parts in zip(requests, *streams, strict=True):
+            outputs = np.empty((len(rows), parts[0][2].shape[1]))
+            for k, (_, _, part) in enumerate(parts):
+                outputs[folds[rows] == k] = part
+            codes = np.where(masks[rows] | mask, np.nan, self._codes[rows])
+            yield self._score_again(outputs, codes, rows)
 
     def _index(self, X: Any) -> Any:
         return X.index if isinstance(X, pd.DataFrame) else np.arange(_num_samples(X))
@@ -688,6 +714,9 @@ class ConformalClassifier(_Conformal):
     def _score_again(self, outputs: Float, codes: Float, rows: Rows) -> Float:
         return self._score(outputs[:, None], codes[:, None], self.bank_.labels[rows])[:, 0]
 
+    def _compared(self, outputs: Float, codes: Float) -> Float:
+        return outputs
+
     def _counts(self, X: Any, codes: Float, outputs: Float, uniforms: Float) -> tuple[Float, Float]:
         """Return how many calibration rows have a score at least that of each class, of how many.
 
@@ -701,7 +730,7 @@ class ConformalClassifier(_Conformal):
             labels = self.bank_.labels
             parts = [(slice(k, k + 1), everything[labels == k]) for k in range(n_classes)]
         for columns, among in parts:
-            for _, here, found, _, scores in self._comparisons(X, codes, outputs, among):
+            for _, here, found, scores in self._comparisons(X, codes, outputs, among):
                 own = aps_scores(found, uniforms[here, None])[:, columns]
                 # Equal scores count: rounding must not make them differ.
                 counts[here, columns] += len(scores) - np.searchsorted(np.sort(scores), own - 1e-12)
@@ -818,11 +847,10 @@ class ConformalRegressor(_Conformal):
         parts = self._comparisons(X, codes, outputs, everything)
         for _, same in groupby(parts, key=itemgetter(0)):
             lower, upper = [], []
-            for _, rows, found, values, scores in same:
-                here = rows
-                reach = self._sizes(found, values)[:, None] * scores
-                lower.append(found[:, :1] - reach)
-                upper.append(found[:, :1] + reach)
+            for _, rows, found, scores in same:
+                here, (center, size) = rows, found.T[..., None]
+                lower.append(center - size * scores)
+                upper.append(center + size * scores)
             low, high = np.sort(np.hstack(lower)), np.sort(np.hstack(upper))
             n = low.shape[1]
             for i, level in enumerate(levels):
@@ -938,6 +966,9 @@ class ConformalRegressor(_Conformal):
     def _score_again(self, outputs: Float, codes: Float, rows: Rows) -> Float:
         errors = np.abs(self._target[rows] - outputs[:, 0])
         return np.asarray(errors / self._sizes(outputs, codes))
+
+    def _compared(self, outputs: Float, codes: Float) -> Float:
+        return np.column_stack([outputs[:, 0], self._sizes(outputs, codes)])
 
     def _sizes(self, outputs: Float, codes: Float) -> Float:
         """Return the expected size (n,) of the errors."""
