@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 # Before JAX is imported: two processes share two cores, so each uses one thread.
 os.environ.setdefault("NPROC", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Before PyTorch and TensorFlow are imported: some virtual machines announce AMX but cannot run it,
 # and a product of bfloat16 is then an illegal instruction. The results are the same without AMX.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")

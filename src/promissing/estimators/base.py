@@ -42,7 +42,10 @@ from promissing.networks.base import MaskedRows, evaluate_members, stack
 from promissing.networks.losses import REGRESSION_LOSSES, ClassLoss, NumberLoss
 from promissing.training.options import Augmentation, Options
 
-__all__ = ["NanClassifier", "NanEstimator", "NanRegressor", "Prediction", "SelectivePrediction"]
+__all__ = [
+    *("NanClassifier", "NanEstimator", "NanRegressor", "Prediction", "SelectivePrediction"),
+    "with_blanks",
+]
 
 Array = NDArray[Any]
 Float = NDArray[np.float64]
@@ -894,10 +897,40 @@ class NanEstimator(_Fitted, BaseEstimator):
         array([0.5])
         """
         check_is_fitted(self)
+        return 1 - self._missing_share(self._missing(X, unknown=True))
+
+    def missing_features(self, X: Any) -> NDArray[np.bool_]:
+        """Return which features of each row are missing.
+
+        Parameters
+        ----------
+        X : frame or array (n, p)
+            The rows.
+
+        Returns
+        -------
+        ndarray of bool (n, p)
+            Whether a feature is missing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing import NanMLPRegressor
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> model = NanMLPRegressor(n_members=1, max_iter=2, random_state=0).fit(X, X[:, 0])
+        >>> model.missing_features([[1.0, np.nan]])
+        array([[False,  True]])
+        """
+        check_is_fitted(self)
+        return self._missing(X, unknown=False)
+
+    def _missing(self, X: Any, *, unknown: bool) -> NDArray[np.bool_]:
+        """Return which features are missing; with `unknown`, or have an unknown category."""
         first = self.encoder_.first_columns_
         blocks = self._encoded_blocks(self._open(X))
-        missing = [np.isnan(block[:, first]) | unknown for block, unknown in blocks]
-        return 1 - self._missing_share(np.concatenate(missing))
+        return np.concatenate(
+            [np.isnan(block[:, first]) | (new & unknown) for block, new in blocks]
+        )
 
     def _missing_share(self, absent: Array) -> Float:
         """Return the missing share (n,) of the features that were observed in training."""
@@ -938,7 +971,7 @@ class NanEstimator(_Fitted, BaseEstimator):
         for row in np.flatnonzero((known < self.min_known) & (known > 0)):
             reason[row] = f"known share {known[row]:.2f} is below {self.min_known:g}"
         abstained = reason != ""
-        prediction = _with_blanks(self._predicted(full.mean), abstained)
+        prediction = with_blanks(self._predicted(full.mean), abstained)
         return SelectivePrediction(prediction, known, abstained, reason)
 
     def spread(self, X: Any) -> Float:
@@ -1231,7 +1264,7 @@ class NanClassifier(ClassifierMixin, NanEstimator):
 
     def _predicted(self, mean: Float) -> Array:
         abstained = np.asarray(np.isnan(mean).any(axis=1))
-        return _with_blanks(self._loss.decide(mean), abstained)
+        return with_blanks(self._loss.decide(mean), abstained)
 
     @abstractmethod
     def _loss_type(self, labels: Array, *, multilabel: bool) -> type[ClassLoss]:
@@ -1456,8 +1489,21 @@ class NanRegressor(RegressorMixin, NanEstimator):
         return tags
 
 
-def _with_blanks(prediction: Array, abstained: Array) -> Array:
-    """Return predictions with NaN (numbers) or None (classes) where the model abstains."""
+def with_blanks(prediction: Array, abstained: Array) -> Array:
+    """Return predictions with NaN (numbers) or None (classes) where the model abstains.
+
+    Parameters
+    ----------
+    prediction : ndarray (n,) or (n, k)
+        Predictions.
+    abstained : ndarray of bool (n,)
+        The rows from which the model abstains.
+
+    Returns
+    -------
+    ndarray
+        The predictions with blanks.
+    """
     if abstained.any():
         numbers = prediction.dtype.kind == "f"
         prediction = prediction.astype(prediction.dtype if numbers else object)

@@ -122,7 +122,7 @@ _TENSORS = {
     "params.straight_compensation_weight": "params.skip_compensation_weight",
 }
 # The dtypes of tensors in the header of a file.
-_DTYPES = ("BOOL", "I32", "I64", "F32", "F64")
+_DTYPES = ("BOOL", "U8", "I32", "I64", "F32", "F64")
 _LABEL_DTYPE = re.compile(r"object|[<>|=]?(b1|[iu][1248]|f[248]|U[0-9]+|[mM]8\[ns\])")
 _LABEL_TYPES = {"b": bool, "f": float, "U": str, "O": _Scalar}  # The others are int.
 # Parameters that were added since format 1, and the values that do without them.

@@ -152,12 +152,13 @@ class MaskedPredictions:
         last = getattr(self._model, "steps", [("", self._model)])[-1][1]
         if getattr(last, "min_known", 0):
             return (
-                f"{self._name} refuses rows with too few known values, and explanations make "
-                f"values missing. Set `min_known=0` on it before; {why}"
+                f"The model, {self._name}, refuses rows with too few known values, and its values "
+                f"are made missing here. Set `min_known=0` on it before; {why}"
             )
         return (
-            f"{self._name} cannot predict where values are missing, and explanations make values "
-            f"missing; {why}\nPut an imputer before it, as in `make_pipeline(SimpleImputer(), "
+            f"The model, {self._name}, cannot predict where values are missing, and values are "
+            f"made missing here; {why}\nPut an imputer before it, as in "
+            f"`make_pipeline(SimpleImputer(), "
             f"model)`, or use a model that accepts NaN, such as NanMLPClassifier or "
             f"HistGradientBoostingClassifier."
         )

@@ -8,6 +8,7 @@ from promissing.uncertainty.acquisition import (
     next_measurement,
 )
 from promissing.uncertainty.conformal import ConformalClassifier, ConformalRegressor
+from promissing.uncertainty.drift import MissingnessDrift, missingness_drift
 from promissing.uncertainty.results import CoverageByMissing, PredictionIntervals, PredictionSets
 from promissing.uncertainty.selective import SelectiveClassifier, SelectiveRegressor
 
@@ -17,11 +18,13 @@ __all__ = [
     "ConformalClassifier",
     "ConformalRegressor",
     "CoverageByMissing",
+    "MissingnessDrift",
     "NextMeasurement",
     "PredictionIntervals",
     "PredictionSets",
     "SelectiveClassifier",
     "SelectiveRegressor",
     "acquisition_curve",
+    "missingness_drift",
     "next_measurement",
 ]

@@ -23,6 +23,7 @@ from promissing._validation import did_you_mean, expect
 from promissing.estimators.mlp import NanMLPRegressor
 from promissing.inspection.masked import Groups, MaskedPredictions, random_generator
 from promissing.uncertainty.conformal import read_target
+from promissing.uncertainty.storage import put, require_own, take
 
 __all__ = [
     "AcquisitionCurve",
@@ -44,6 +45,10 @@ _MASKS = 8  # Random masks of each background row that teach gains and changes.
 _NEIGHBORS = 100  # Masked background rows that a new row is compared with by the stopping rule.
 _MOVE = 0.1  # A number changes if it moves by this many standard deviations of the predictions.
 _TINY = 1e-12
+_ARRAYS = {
+    **{"order": "int32", "gains": "float64", "costs": "float64", "group_of": "int32"},
+    **{"changed": "bool", "places": "float64"},
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -293,8 +298,9 @@ class AcquisitionPlan:
         n = _num_samples(background)
         kept = np.sort(rng.permutation(n)[:_MOST_ROWS])
         rows = MaskedPredictions(model, _safe_indexing(background, kept), groups)
-        self._model, self._given, self.policy = model, groups, policy
-        self.groups = rows.table.groups
+        self._model, self.policy = model, policy
+        self._given: Any = groups
+        self.groups, self._group_of = rows.table.groups, rows.table.group_of
         self.costs = _read_costs(costs, self.groups)
         self.order, path = _find_order(rows, self.costs, policy, rng)
         self.gains = np.empty(len(self.order))
@@ -374,6 +380,96 @@ class AcquisitionPlan:
         return NextMeasurement(
             self.groups, gains, self.costs, ranks, change, stop, rows.table.index
         )
+
+    def store(self) -> Any:
+        """Store the plan in the model, so that `model.save` writes it to the file.
+
+        Orders, gains and costs are stored, and what the stopping rule compares, but no values of
+        background rows. Models of other packages cannot hold a plan, and a file cannot hold the
+        model of the policy "learned".
+
+        Returns
+        -------
+        model : estimator
+            The model that holds the plan.
+
+        Examples
+        --------
+        >>> import numpy as np, pathlib, promissing, tempfile
+        >>> from promissing import NanMLPClassifier
+        >>> from promissing.uncertainty import AcquisitionPlan
+        >>> X = np.random.default_rng(0).normal(size=(300, 3))
+        >>> model = NanMLPClassifier(n_members=1, max_iter=20, random_state=0)
+        >>> plan = AcquisitionPlan(model.fit(X, X[:, 1] > 0), X, random_state=0)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> plan.store().save(path)
+        >>> again = AcquisitionPlan.from_model(promissing.load(path))
+        >>> again.next([[0.5, np.nan, np.nan]]).to_frame()["group"].tolist()
+        [1, 2]
+        """
+        require_own(self._model)
+        if self._learner is not None:
+            raise ValueError(
+                'A file cannot hold the model of `policy="learned"`. Make a plan with '
+                '`policy="global"`.'
+            )
+        values = {"groups": [_plain(name) for name in self.groups], "spread": self._spread}
+        arrays: dict[str, NDArray[Any]] = {
+            "order": self.order.astype(np.int32),
+            "gains": self.gains,
+            "costs": self.costs,
+            "group_of": self._group_of.astype(np.int32),
+            "changed": self._changed,
+            "places": self._places,
+        }
+        put(self._model, "acquisition", values | {"policy": self.policy}, arrays)
+        return self._model
+
+    @classmethod
+    def from_model(cls, model: Any, *, costs: Mapping[Any, float] | None = None) -> AcquisitionPlan:
+        """Return the plan that was stored in a model.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted model of this package, as `promissing.load` returns it.
+        costs : mapping of str to float, default=None
+            Other costs of groups. The order of the plan stays.
+
+        Returns
+        -------
+        AcquisitionPlan
+            The plan.
+
+        Examples
+        --------
+        See `store`.
+        """
+        values, arrays = take(model, "acquisition", _ARRAYS)
+        made = cls.__new__(cls)
+        made._model, made._learner = model, None
+        for name in ("order", "gains", "costs"):
+            setattr(made, name, arrays[name])
+        made._group_of, made._changed = arrays["group_of"], arrays["changed"]
+        made._places = arrays["places"]
+        try:
+            made.groups, made.policy = tuple(values["groups"]), str(values["policy"])
+            made._spread = float(values["spread"])
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"The plan in the model is damaged: {error!s:.80}") from None
+        size, n = len(made.groups), len(made._changed)
+        shapes = [a.shape for a in (made.gains, made.costs, made._group_of, made._places)]
+        wanted = [(size,), (size,), (model.n_features_in_,), (n, 2)]
+        ordered = np.array_equal(np.sort(made.order), np.arange(size))
+        inside = ((made._group_of >= -1) & (made._group_of < size)).all()
+        if not (n and shapes == wanted and ordered and inside):
+            raise ValueError("The plan in the model is damaged: its arrays do not fit.")
+        made._given = {
+            name: np.flatnonzero(made._group_of == g).tolist() for g, name in enumerate(made.groups)
+        }
+        if costs is not None:
+            made.costs = _read_costs(costs, made.groups)
+        return made
 
     def learned_gains(self, X: Any) -> Float:
         """Return the gain of every group (n, G) that the policy "learned" predicts.
@@ -707,6 +803,11 @@ def _read_costs(costs: Mapping[Any, float] | None, groups: tuple[Any, ...]) -> F
         expect(bool(good), f"costs[{name!r}]", "a positive number", cost)
         found[groups.index(name)] = cost
     return found
+
+
+def _plain(name: Any) -> Any:
+    """Return the name of a group as JSON holds it."""
+    return name.item() if isinstance(name, np.generic) else name
 
 
 def _positions(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:

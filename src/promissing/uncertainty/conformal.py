@@ -50,6 +50,7 @@ from promissing.uncertainty.masks import (
 )
 from promissing.uncertainty.results import CoverageByMissing, PredictionIntervals, PredictionSets
 from promissing.uncertainty.scale import ErrorSize, provides_std
+from promissing.uncertainty.storage import LARGEST, empty_row, put, require_own, take
 
 __all__ = ["ConformalClassifier", "ConformalRegressor"]
 
@@ -64,6 +65,12 @@ METHODS = ("nearest", "split", "exact", "nested")
 NEIGHBORS = 250
 # With fewer calibration rows that qualify, "exact" falls back to "nearest".
 LEAST_QUALIFIED = 100
+# Parameters that are stored in a model, if the wrapper has them, and the arrays beside them.
+_STORED = (
+    *("confidence_level", "method", "n_masks", "n_neighbors"),
+    *("per_class", "allow_empty", "scaled"),
+)
+_ARRAYS = {"masks": "uint8", "scores": "float64", "labels": "int32", "weights": "float64"}
 _SMALLEST = 1e-6  # Smallest size of an error, in units of the mean absolute error.
 
 
@@ -98,6 +105,18 @@ class _Conformal(BaseEstimator):
     @abstractmethod
     def _compared(self, outputs: Float, codes: Float) -> Float:
         """Return what is compared with scores, given outputs (n, K) and values (n, p) of rows."""
+
+    @abstractmethod
+    def _hits(self, X: Any, target: Array, level: float) -> tuple[Mask, Float]:
+        """Return whether the set of every row holds its target (n,), and the sizes (n,)."""
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]:
+        """Return values to store that only this kind of wrapper has."""
+
+    @abstractmethod
+    def _restore(self, values: dict[str, Any]) -> None:
+        """Set what `_state` returned; refuse values that do not fit."""
 
     @abstractmethod
     def _score_again(self, outputs: Float, codes: Float, rows: Rows) -> Float:
@@ -171,8 +190,7 @@ class _Conformal(BaseEstimator):
                 "With `cv`, `fit_conformalize(X, y)` replaces `fit` and `conformalize`."
             )
         if self.prefit:
-            check_is_fitted(self._chosen())
-            self.estimators_ = [self._chosen()]
+            self.estimators_ = [fitted(self._chosen())]
         elif not hasattr(self, "estimators_"):
             raise NotFittedError(
                 f"This {type(self).__name__} is not fitted yet. Call `fit` with training rows "
@@ -441,8 +459,159 @@ class _Conformal(BaseEstimator):
             codes = np.where(masks[rows] | mask, np.nan, self._codes[rows])
             yield self._score_again(outputs, codes, rows)
 
+    def coverage_by_missing(
+        self, X: Any, y: Any, *, confidence_level: float | None = None
+    ) -> CoverageByMissing:
+        """Measure the coverage on labelled rows, by the share of missing values.
+
+        Parameters
+        ----------
+        X : frame or array (n, p)
+            Rows that served neither for training nor for calibration.
+        y : array (n,)
+            Their targets.
+        confidence_level : float, default=None
+            Another level than that of the constructor.
+
+        Returns
+        -------
+        CoverageByMissing
+            A frame with one line per group of rows, which `plot` draws.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.ensemble import HistGradientBoostingClassifier
+        >>> from promissing.uncertainty import ConformalClassifier
+        >>> X = np.random.default_rng(0).normal(size=(900, 2))
+        >>> y = X[:, 0] > 0
+        >>> model = HistGradientBoostingClassifier(max_iter=20).fit(X[:300], y[:300])
+        >>> conformal = ConformalClassifier(model, prefit=True, random_state=0)
+        >>> conformal = conformal.conformalize(X[300:600], y[300:600])
+        >>> conformal.coverage_by_missing(X[600:], y[600:])["n"].tolist()
+        [300]
+        """
+        (level, *_), _ = self._levels(confidence_level)
+        target = self._check_target(read_target(y, X))
+        covered, size = self._hits(X, target, level)
+        share = np.isnan(self._reader.read(X)).mean(axis=1)
+        return CoverageByMissing.of(covered, size, share, level)
+
+    # ------------------------------------------------------------------------------- storage
+
+    def store(self) -> Any:
+        """Store the calibration in the model, so that `model.save` writes it to the file.
+
+        Masks and scores of the calibration rows are stored, but none of their values. Models of
+        other packages cannot hold it. If it would take more than 20 MB, some calibration rows are
+        left out.
+
+        Returns
+        -------
+        model : estimator
+            The model that holds the calibration.
+
+        Examples
+        --------
+        >>> import numpy as np, pathlib, promissing, tempfile
+        >>> from promissing import NanMLPRegressor
+        >>> from promissing.uncertainty import ConformalRegressor
+        >>> X = np.random.default_rng(0).normal(size=(300, 3))
+        >>> model = NanMLPRegressor(n_members=1, max_iter=9, random_state=0)
+        >>> conformal = ConformalRegressor(model.fit(X[:200], X[:200, 0]), prefit=True)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> conformal.conformalize(X[200:], X[200:, 0]).store().save(path)
+        >>> again = ConformalRegressor.from_model(promissing.load(path))
+        >>> bool((again.predict_interval(X) == conformal.predict_interval(X)).all())
+        True
+        """
+        self._levels_for(None)
+        if self.cv is not None:
+            raise ValueError(
+                "Cross-fitting trains several models, and a file holds one. Calibrate one model: "
+                "call `fit` and `conformalize` without `cv`."
+            )
+        if self.method in ("exact", "nested"):
+            raise ValueError(
+                f"`method={self.method!r}` predicts the calibration rows again, and they are not "
+                "stored. Use `method='nearest'`."
+            )
+        model = self.estimators_[0]
+        require_own(model)
+        bank, values = self.bank_, self._state()
+        n, m, p = bank.masks.shape
+        most = LARGEST // (m * (-(-p // 8) + bank.scores.itemsize) + bank.labels.itemsize)
+        if n > most:
+            warn(
+                f"The calibration of {n:,} rows would take more than {LARGEST // 2**20} MB in the "
+                f"file. {most:,} of them, drawn at random, are stored."
+            )
+            bank = bank.subset(np.random.default_rng(self._seed).permutation(n)[:most])
+        values |= {name: getattr(self, name) for name in _STORED if hasattr(self, name)}
+        values["confidence_level"] = np.asarray(self.confidence_level).tolist()
+        arrays: dict[str, Array] = {
+            "masks": np.packbits(bank.masks, axis=2),
+            "scores": bank.scores,
+            "labels": bank.labels.astype(np.int32),
+            "weights": bank.weights,
+        }
+        put(model, "conformal", values | {"seed": self._seed}, arrays)
+        return model
+
+    @classmethod
+    def from_model(cls, model: Any, **parameters: Any) -> Self:
+        """Return the calibrated wrapper of a model in which one was stored.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted model of this package, as `promissing.load` returns it.
+        **parameters
+            Parameters of the wrapper to change, such as `confidence_level`.
+
+        Returns
+        -------
+        wrapper
+            The calibrated wrapper.
+
+        Examples
+        --------
+        See `store`.
+        """
+        values, arrays = take(model, "conformal", _ARRAYS)
+        try:
+            given = {name: values[name] for name in _STORED if name in values}
+            made = cls(model, prefit=True, **given | parameters)
+            made._seed, made._calibration = int(values["seed"]), []
+            made.estimators_, made._reader = [model], RowReader(model, None)
+            made.bank_ = _read_bank(arrays, model.n_features_in_)
+            made._restore(values)
+        except (KeyError, TypeError, IndexError) as error:
+            raise ValueError(
+                f"The calibration in the model does not fit a {cls.__name__}: {error!s:.80}"
+            ) from None
+        made._check_settings()
+        if made.method in ("exact", "nested"):
+            raise ValueError(
+                f"`method={made.method!r}` needs the calibration rows, which are not stored."
+            )
+        return made
+
     def _index(self, X: Any) -> Any:
         return X.index if isinstance(X, pd.DataFrame) else np.arange(_num_samples(X))
+
+
+def _read_bank(arrays: dict[str, Array], n_features: int) -> MaskBank:
+    """Return the stored calibration rows; refuse arrays that do not fit together."""
+    scores, labels, weights = arrays["scores"], arrays["labels"], arrays["weights"]
+    n, m = scores.shape if scores.ndim == 2 else (0, 0)
+    wanted = [(n, m, -(-n_features // 8)), (n,), (n_features,)]
+    shapes = [arrays["masks"].shape, labels.shape, weights.shape]
+    finite = np.isfinite(scores).all() and np.isfinite(weights).all()
+    if not (n and m and shapes == wanted and finite and (labels >= 0).all()):
+        raise ValueError("The calibration in the model is damaged: its arrays do not fit.")
+    masks = np.unpackbits(arrays["masks"], axis=2, count=n_features).astype(bool)
+    return MaskBank(masks, scores, np.zeros(n, np.intp), labels.astype(np.intp), weights)
 
 
 def read_target(y: Any, X: Any) -> Array:
@@ -469,6 +638,24 @@ def read_target(y: Any, X: Any) -> Array:
             "out rows whose target is unknown."
         )
     return np.asarray(target)
+
+
+def fitted(model: Any) -> Any:
+    """Return a model; refuse an estimator that is not fitted.
+
+    Parameters
+    ----------
+    model : estimator, or any object that predicts
+        The model.
+
+    Returns
+    -------
+    estimator
+        The model.
+    """
+    if hasattr(model, "fit"):  # Some models only predict.
+        check_is_fitted(model)
+    return model
 
 
 def _distinct(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
@@ -635,46 +822,6 @@ class ConformalClassifier(_Conformal):
         """
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
-    def coverage_by_missing(
-        self, X: Any, y: Any, *, confidence_level: float | None = None
-    ) -> CoverageByMissing:
-        """Measure the coverage on labelled rows, by the share of missing values.
-
-        Parameters
-        ----------
-        X : frame or array (n, p)
-            Rows that served neither for training nor for calibration.
-        y : array (n,)
-            Their classes.
-        confidence_level : float, default=None
-            Another level than that of the constructor.
-
-        Returns
-        -------
-        CoverageByMissing
-            A frame with one line per group of rows, which `plot` draws.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.ensemble import HistGradientBoostingClassifier
-        >>> from promissing.uncertainty import ConformalClassifier
-        >>> X = np.random.default_rng(0).normal(size=(900, 2))
-        >>> y = X[:, 0] > 0
-        >>> model = HistGradientBoostingClassifier(max_iter=20).fit(X[:300], y[:300])
-        >>> conformal = ConformalClassifier(model, prefit=True, random_state=0)
-        >>> conformal.conformalize(X[300:600], y[300:600])  # doctest: +ELLIPSIS
-        ConformalClassifier(...)
-        >>> conformal.coverage_by_missing(X[600:], y[600:])["n"].tolist()
-        [300]
-        """
-        (level, *_), _ = self._levels(confidence_level)
-        sets = np.asarray(self.predict_set(X, confidence_level=level))
-        target = self._check_target(read_target(y, X))
-        hit = sets[np.arange(len(sets)), target]
-        share = np.isnan(self._reader.read(X)).mean(axis=1)
-        return CoverageByMissing.of(hit, sets.sum(axis=1), share, level)
-
     def _default(self) -> Any:
         return NanMLPClassifier()
 
@@ -713,6 +860,19 @@ class ConformalClassifier(_Conformal):
 
     def _score_again(self, outputs: Float, codes: Float, rows: Rows) -> Float:
         return self._score(outputs[:, None], codes[:, None], self.bank_.labels[rows])[:, 0]
+
+    def _hits(self, X: Any, target: Array, level: float) -> tuple[Mask, Float]:
+        sets = np.asarray(self.predict_set(X, confidence_level=level))
+        return sets[np.arange(len(sets)), target], sets.sum(axis=1)
+
+    def _state(self) -> dict[str, Any]:
+        return {"n_classes": len(self.classes_)}
+
+    def _restore(self, values: dict[str, Any]) -> None:
+        self.classes_ = np.asarray(self.estimators_[0].classes_)
+        labels = self.bank_.labels
+        if values["n_classes"] != len(self.classes_) or not (labels < len(self.classes_)).all():
+            raise ValueError("The calibration in the model is for other classes.")
 
     def _compared(self, outputs: Float, codes: Float) -> Float:
         return outputs
@@ -907,43 +1067,6 @@ class ConformalRegressor(_Conformal):
         check_is_fitted(self, "estimators_")
         return np.asarray(self._predict_all(X)[..., 0].mean(axis=0))
 
-    def coverage_by_missing(
-        self, X: Any, y: Any, *, confidence_level: float | None = None
-    ) -> CoverageByMissing:
-        """Measure the coverage on labelled rows, by the share of missing values.
-
-        Parameters
-        ----------
-        X : frame or array (n, p)
-            Rows that served neither for training nor for calibration.
-        y : array (n,)
-            Their targets.
-        confidence_level : float, default=None
-            Another level than that of the constructor.
-
-        Returns
-        -------
-        CoverageByMissing
-            A frame with one line per group of rows, which `plot` draws.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.ensemble import HistGradientBoostingRegressor
-        >>> from promissing.uncertainty import ConformalRegressor
-        >>> X = np.random.default_rng(0).normal(size=(900, 2))
-        >>> model = HistGradientBoostingRegressor(max_iter=20).fit(X[:300], X[:300, 0])
-        >>> conformal = ConformalRegressor(model, prefit=True, random_state=0)
-        >>> conformal = conformal.conformalize(X[300:600], X[300:600, 0])
-        >>> conformal.coverage_by_missing(X[600:], X[600:, 0])["n"].tolist()
-        [300]
-        """
-        (level, *_), _ = self._levels(confidence_level)
-        low, high = np.asarray(self.predict_interval(X, confidence_level=level)).T
-        target = self._check_target(read_target(y, X))
-        share = np.isnan(self._reader.read(X)).mean(axis=1)
-        return CoverageByMissing.of((low <= target) & (target <= high), high - low, share, level)
-
     def _default(self) -> Any:
         return NanMLPRegressor()
 
@@ -966,6 +1089,23 @@ class ConformalRegressor(_Conformal):
     def _score_again(self, outputs: Float, codes: Float, rows: Rows) -> Float:
         errors = np.abs(self._target[rows] - outputs[:, 0])
         return np.asarray(errors / self._sizes(outputs, codes))
+
+    def _hits(self, X: Any, target: Array, level: float) -> tuple[Mask, Float]:
+        low, high = np.asarray(self.predict_interval(X, confidence_level=level)).T
+        return (low <= target) & (target <= high), high - low
+
+    def _state(self) -> dict[str, Any]:
+        if self._error_size is not None:
+            raise ValueError(
+                "The size of the errors was learned by trees, which a model file cannot hold. Use "
+                "a model with `loss='mean_std'`, or calibrate with `scaled=False`."
+            )
+        return {"smallest": self._smallest}
+
+    def _restore(self, values: dict[str, Any]) -> None:
+        self._error_size, self._smallest = None, float(values["smallest"])
+        if self.scaled and not self._with_std(self.estimators_[0], empty_row(self.estimators_[0])):
+            raise ValueError("The calibration in the model needs a standard deviation.")
 
     def _compared(self, outputs: Float, codes: Float) -> Float:
         return np.column_stack([outputs[:, 0], self._sizes(outputs, codes)])

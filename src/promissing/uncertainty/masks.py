@@ -182,6 +182,22 @@ class MaskBank:
         n, m, _ = self.masks.shape
         return f"MaskBank({n} rows, {m} masks each)"
 
+    def subset(self, rows: NDArray[np.intp]) -> MaskBank:
+        """Return the bank of some of the calibration rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int (r,)
+            Positions of calibration rows.
+
+        Returns
+        -------
+        MaskBank
+            Their masks and scores.
+        """
+        own = (self.masks[rows], self.scores[rows], self.folds[rows], self.labels[rows])
+        return MaskBank(*own, self.weights)
+
     def nearest(
         self, masks: Mask, k: int, rows: NDArray[np.intp] | None = None
     ) -> tuple[NDArray[np.intp], Float]:

@@ -26,16 +26,18 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from promissing._validation import expect, warn
-from promissing.estimators.base import SelectivePrediction
+from promissing.estimators.base import SelectivePrediction, with_blanks
 from promissing.estimators.mlp import NanMLPClassifier, NanMLPRegressor
-from promissing.uncertainty.conformal import ConformalRegressor, read_target
+from promissing.uncertainty.conformal import ConformalRegressor, fitted, read_target
 from promissing.uncertainty.masks import RowReader
 from promissing.uncertainty.scale import provides_std
+from promissing.uncertainty.storage import empty_row, put, require_own, take
 
 __all__ = ["SelectiveClassifier", "SelectiveRegressor", "choose_threshold"]
 
 Array = NDArray[Any]
 Float = NDArray[np.float64]
+Rows = NDArray[np.intp]
 
 # Number of sequences. A single one often ends early, by a chance error in a small set.
 STARTS = 3
@@ -43,6 +45,9 @@ STARTS = 3
 FIRST = 2.0
 # Each further set is larger by this factor.
 GROWTH = 1.05
+# Parameters that are stored in a model, if the wrapper has them, and the arrays beside them.
+_STORED = ("accuracy", "confidence", "max_width", "max_error", "confidence_level")
+_ARRAYS = {"certainty": "float64", "wrong": "float64"}
 
 
 def choose_threshold(certainty: Float, right: Array, accuracy: float, confidence: float) -> float:
@@ -80,11 +85,11 @@ def choose_threshold(certainty: Float, right: Array, accuracy: float, confidence
     starts = np.unique(np.ceil(np.geomspace(least, n, STARTS)).astype(int))
     steps = np.ceil(least * GROWTH ** np.arange(log(n / least) / log(GROWTH))).astype(int)
     sizes = np.union1d(starts, steps)
-    # A set holds the rows above the next one; rows of equal certainty stay together.
-    below = np.append(ordered, -np.inf)[sizes]
-    above = np.searchsorted(-ordered, -below)
-    found = binom.cdf(np.append(errors, 0)[above - 1], above, 1 - accuracy)
-    passed = (above > 0) & (found <= (1 - confidence) / len(starts))
+    # Rows of equal certainty stay together, so a set may hold more rows.
+    above = np.searchsorted(-ordered, -ordered[sizes - 1], side="right")
+    below = np.append(ordered, -np.inf)[above]
+    found = binom.cdf(errors[above - 1], above, 1 - accuracy)
+    passed = found <= (1 - confidence) / len(starts)
     for start in np.searchsorted(sizes, starts)[::-1]:
         if passed[start]:
             failed = np.flatnonzero(~passed[start:])
@@ -107,8 +112,20 @@ class _Selective(BaseEstimator):
         """Return the default estimator."""
 
     @abstractmethod
-    def _right(self, X: Any, y: Array) -> Array:
-        """Return whether the predictions of the rows are right (n,)."""
+    def _prepare(self, X: Any, y: Array) -> Rows:
+        """Prepare what the certainty needs, and return the rows that choose the threshold."""
+
+    @abstractmethod
+    def _restore(self) -> None:
+        """Prepare what the certainty needs, for a model in which it was stored."""
+
+    @abstractmethod
+    def _measure(self, X: Any, y: Array) -> Float:
+        """Return how far the predictions of the rows are from right (n,): 0 is right."""
+
+    @abstractmethod
+    def _tolerance(self) -> float:
+        """Return the largest error of a right prediction."""
 
     @abstractmethod
     def _certainty(self, X: Any) -> Float:
@@ -135,6 +152,7 @@ class _Selective(BaseEstimator):
         self : estimator
             The wrapper.
         """
+        self._check_settings()
         if self.prefit:
             raise ValueError(
                 "With `prefit=True`, the estimator is fitted already. Call `calibrate(X, y)` with "
@@ -175,13 +193,9 @@ class _Selective(BaseEstimator):
         >>> bool(selective.threshold_ < 1)
         True
         """
-        for name in ("accuracy", "confidence"):
-            value = getattr(self, name)
-            good = isinstance(value, float | np.floating) and 0 < value < 1
-            expect(bool(good), name, "a number between 0 and 1", value)
+        self._check_settings()
         if self.prefit:
-            check_is_fitted(self._chosen())
-            self.estimator_ = self._chosen()
+            self.estimator_ = fitted(self._chosen())
         elif not hasattr(self, "estimator_"):
             raise NotFittedError(
                 f"This {type(self).__name__} is not fitted yet. Call `fit` with training rows "
@@ -189,23 +203,38 @@ class _Selective(BaseEstimator):
             )
         target = read_target(y, X)
         self._reader = RowReader(self.estimator_, X)
-        self._prepare(X, target)
-        self.threshold_ = self._choose(X, target)
+        rows = self._prepare(X, target)
+        X, target = _safe_indexing(X, rows), target[rows]
+        self._certainties = self._usable(X, self._certainty(X))
+        self._errors = self._measure(X, target)
+        self._set_threshold()
+        return self
+
+    def _check_settings(self) -> None:
+        """Check the parameters of the constructor."""
+        for name in ("accuracy", "confidence"):
+            value = getattr(self, name)
+            good = isinstance(value, float | np.floating) and 0 < value < 1
+            expect(bool(good), name, "a number between 0 and 1", value)
+
+    def _set_threshold(self) -> None:
+        """Choose the threshold for the certainties and errors of the calibration rows."""
+        self.threshold_ = self._choose()
         if np.isinf(self.threshold_) and self.threshold_ > 0:
             warn(
                 f"No threshold reaches an accuracy of {self.accuracy:g} with confidence "
-                f"{self.confidence:g} on {len(target)} calibration rows. The model abstains from "
-                "every row. Lower `accuracy` or `confidence`, or calibrate with more rows."
+                f"{self.confidence:g} on {len(self._errors)} calibration rows. The model abstains "
+                "from every row. Lower `accuracy` or `confidence`, or calibrate with more rows."
             )
-        return self
 
-    def _prepare(self, X: Any, y: Array) -> None:
-        """Prepare what the certainty needs."""
-
-    def _choose(self, X: Any, y: Array) -> float:
+    def _choose(self) -> float:
         """Return the threshold."""
-        certainty, right = self._usable(X, self._certainty(X)), self._right(X, y)
-        return choose_threshold(certainty, right, self.accuracy, self.confidence)
+        right = self._errors <= self._tolerance()
+        return choose_threshold(self._certainties, right, self.accuracy, self.confidence)
+
+    def _arrays(self) -> dict[str, Array]:
+        """Return the arrays to store."""
+        return {"certainty": self._certainties, "wrong": self._errors}
 
     def _usable(self, X: Any, certainty: Float) -> Float:
         """Return the certainty; it is -inf if no value of a row is known."""
@@ -260,15 +289,86 @@ class _Selective(BaseEstimator):
         reason = np.full(len(known), "", dtype=object)
         for row in np.flatnonzero(abstained):
             reason[row] = self._reason(certainty[row]) if known[row] else "no value is known"
-        prediction = self.predict(X)
-        if abstained.any():
-            numbers = prediction.dtype.kind == "f"
-            prediction = prediction.astype(prediction.dtype if numbers else object)
-            prediction[abstained] = np.nan if numbers else None
+        prediction = with_blanks(self.predict(X), abstained)
         return SelectivePrediction(prediction, known, abstained, reason)
 
     def _chosen(self) -> Any:
         return self._default() if self.estimator is None else self.estimator
+
+    # ------------------------------------------------------------------------------- storage
+
+    def store(self) -> Any:
+        """Store the calibration in the model, so that `model.save` writes it to the file.
+
+        The certainty of every calibration row is stored, and whether its prediction is right (or
+        the size of its error), but none of its values. Models of other packages cannot hold it.
+
+        Returns
+        -------
+        model : estimator
+            The model that holds the calibration.
+
+        Examples
+        --------
+        >>> import numpy as np, pathlib, promissing, tempfile
+        >>> from promissing import NanMLPClassifier
+        >>> from promissing.uncertainty import SelectiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(600, 3))
+        >>> y = X[:, 0] > 0
+        >>> model = NanMLPClassifier(n_members=1, max_iter=20, random_state=0)
+        >>> model = model.fit(X[:300], y[:300])
+        >>> selective = SelectiveClassifier(model, prefit=True).calibrate(X[300:], y[300:])
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> selective.store().save(path)
+        >>> again = SelectiveClassifier.from_model(promissing.load(path))
+        >>> again.threshold_ == selective.threshold_
+        True
+        """
+        check_is_fitted(self, "threshold_")
+        require_own(self.estimator_)
+        values = {name: getattr(self, name) for name in _STORED if hasattr(self, name)}
+        put(self.estimator_, "selective", values, self._arrays())
+        return self.estimator_
+
+    @classmethod
+    def from_model(cls, model: Any, **parameters: Any) -> Self:
+        """Return the calibrated wrapper of a model in which one was stored.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted model of this package, as `promissing.load` returns it.
+        **parameters
+            Parameters of the wrapper to change, such as `accuracy`: the threshold is chosen anew.
+
+        Returns
+        -------
+        wrapper
+            The calibrated wrapper.
+
+        Examples
+        --------
+        See `store`.
+        """
+        values, arrays = take(model, "selective", _ARRAYS)
+        certainty, wrong = arrays["certainty"], arrays["wrong"]
+        if certainty.shape != wrong.shape or certainty.ndim != 1 or np.isnan(certainty).any():
+            raise ValueError("The calibration in the model is damaged: its arrays do not fit.")
+        try:
+            given = {name: values[name] for name in _STORED if name in values}
+            if {"max_width", "max_error"} & parameters.keys():  # One excludes the other.
+                given |= {"max_width": None, "max_error": None}
+            made = cls(model, prefit=True, **given | parameters)
+        except TypeError as error:
+            raise ValueError(
+                f"The calibration in the model does not fit a {cls.__name__}: {error!s:.80}"
+            ) from None
+        made._check_settings()
+        made.estimator_, made._reader = model, RowReader(model, None)
+        made._certainties, made._errors = certainty, wrong
+        made._restore()
+        made._set_threshold()
+        return made
 
 
 @dataclass(eq=False, repr=False)
@@ -337,16 +437,24 @@ class SelectiveClassifier(_Selective):
     def _default(self) -> Any:
         return NanMLPClassifier()
 
-    def _prepare(self, X: Any, y: Array) -> None:
+    def _prepare(self, X: Any, y: Array) -> Rows:
         if not hasattr(self.estimator_, "predict_proba"):
             raise ValueError(
                 f"`estimator` must have `predict_proba`, and {type(self.estimator_).__name__} has "
                 "not. scikit-learn's CalibratedClassifierCV adds it."
             )
+        self._restore()
+        return np.arange(len(y))
+
+    def _restore(self) -> None:
         self.classes_ = np.asarray(self.estimator_.classes_)
 
-    def _right(self, X: Any, y: Array) -> Array:
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)] == y)
+    def _measure(self, X: Any, y: Array) -> Float:
+        decided = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return np.asarray(decided != y, np.float64)
+
+    def _tolerance(self) -> float:
+        return 0.0
 
     def _certainty(self, X: Any) -> Float:
         return np.asarray(self.predict_proba(X).max(axis=1))
@@ -418,35 +526,60 @@ class SelectiveRegressor(_Selective):
     def _default(self) -> Any:
         return NanMLPRegressor()
 
-    def _prepare(self, X: Any, y: Array) -> None:
+    def _check_settings(self) -> None:
+        super()._check_settings()
         given: list[Any] = [v for v in (self.max_width, self.max_error) if v is not None]
         if len(given) != 1 or not (isinstance(given[0], Real) and float(given[0]) > 0):
             raise ValueError(
                 "Give one of `max_width` and `max_error`, a positive number. Received: "
                 f"max_width={self.max_width!r}, max_error={self.max_error!r}"
             )
-        self._rows = np.arange(len(y))  # Those that choose the threshold.
+
+    def _prepare(self, X: Any, y: Array) -> Rows:
+        everything = np.arange(len(y))
         self._own_std = provides_std(self.estimator_, _safe_indexing(X, [0]))
         if self.max_error is not None and self._own_std:
-            return
-        learning = self._rows
+            return everything
+        learning, judging = everything, everything
         if self.max_error is not None:  # Rows that teach the size of errors cannot judge it.
             order = check_random_state(self.random_state).permutation(len(y))
-            learning, self._rows = np.split(order, [len(y) // 2])
+            learning, judging = np.split(order, [len(y) // 2])
         self._conformal = ConformalRegressor(
             self.estimator_,
             prefit=True,
             confidence_level=self.confidence_level,
             random_state=self.random_state,
         ).conformalize(_safe_indexing(X, learning), y[learning])
+        return np.asarray(judging)
 
-    def _choose(self, X: Any, y: Array) -> float:
+    def _restore(self) -> None:
+        self._own_std = provides_std(self.estimator_, empty_row(self.estimator_))
+        if self.max_width is not None:
+            level = {"confidence_level": self.confidence_level}
+            self._conformal = ConformalRegressor.from_model(self.estimator_, **level)
+        elif not self._own_std:
+            raise ValueError("The calibration in the model needs a standard deviation.")
+
+    def _arrays(self) -> dict[str, Array]:
+        if self.max_width is not None:
+            self._conformal.store()
+        elif not self._own_std:
+            raise ValueError(
+                "The size of the errors was learned by trees, which a model file cannot hold. Use "
+                "a model with `loss='mean_std'`."
+            )
+        return super()._arrays()
+
+    def _choose(self) -> float:
         if self.max_width is not None:
             return float(np.nextafter(-self.max_width, -np.inf))
-        return super()._choose(_safe_indexing(X, self._rows), y[self._rows])
+        return super()._choose()
 
-    def _right(self, X: Any, y: Array) -> Array:
-        return np.asarray(np.abs(self.predict(X) - y) <= self.max_error)
+    def _measure(self, X: Any, y: Array) -> Float:
+        return np.asarray(np.abs(self.predict(X) - y))
+
+    def _tolerance(self) -> float:
+        return float(self.max_error or 0.0)
 
     def _certainty(self, X: Any) -> Float:
         if self.max_width is not None:
