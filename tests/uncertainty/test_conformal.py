@@ -392,9 +392,9 @@ def test_models_that_do_not_fit_are_refused():
     x, y = labelled(200, gaps=0.0)
     with pytest.raises(ValueError, match="`estimator` must have `predict_proba`, and LinearSVC"):
         sets_of(x, y, model=LinearSVC().fit(x, y))
-    with pytest.raises(ValueError, match="LogisticRegression, cannot predict where values are mis"):
+    with pytest.raises(ValueError, match="LogisticRegression cannot predict where values are mis"):
         sets_of(x, y, model=LogisticRegression().fit(x, y))
-    with pytest.raises(ValueError, match="Ridge, cannot predict where values are missing"):
+    with pytest.raises(ValueError, match="Ridge cannot predict where values are missing"):
         intervals_of(x, x[:, 0], model=Ridge().fit(x, x[:, 0]))
 
 

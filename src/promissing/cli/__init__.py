@@ -14,7 +14,7 @@ from promissing import __version__
 __all__ = ["main"]
 
 COMMANDS = (
-    *("describe", "simulate", "fit", "predict", "explain", "compare", "report"),
+    *("describe", "simulate", "fit", "predict", "explain", "next", "drift", "compare", "report"),
     *("experiment", "demo"),
 )
 
@@ -31,7 +31,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"promissing.cli.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
+        # The command "next" has the name of a built-in function, so it ends in an underscore.
+        command: click.Command = getattr(module, module.__all__[0])
         return command
 
 

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -75,6 +76,7 @@ class ListOf(click.ParamType):  # type: ignore[type-arg]  # Not generic in older
 
 COLUMNS = ListOf(str, "column")
 NAMES = ListOf(str, "name")
+ROWS = ListOf(int, "row")
 
 
 def _date_formats(ctx: Any, param: Any, parts: Iterable[str]) -> dict[str, str | None]:
@@ -461,6 +463,34 @@ def read_rows(
         if kind in ("number", "date") and name in frame.columns and (note := reads_as(frame[name])):
             _terminal.note(with_option_names(note))
     return frame, frame.reindex(columns=columns), known_id if known_id in frame.columns else None
+
+
+def select_rows(X: Any, rows: tuple[int, ...] | None, first: int | None) -> Any:
+    """Return the rows at these positions; without positions all, or the first few."""
+    if rows is None:
+        rows = tuple(range(len(X) if first is None else min(first, len(X))))
+        if len(rows) < len(X):
+            _terminal.note(
+                f"The first {len(rows)} of {len(X):,} rows are shown. Choose others with --rows, "
+                "or write all with --out."
+            )
+    bad = [row for row in rows if not 0 <= row < len(X)]
+    if bad or not rows:
+        what = f"there is no row {bad[0]}" if bad else "the list is empty"
+        raise ValueError(f"--rows: {what}. The table has {len(X)} rows, from 0 to {len(X) - 1}.")
+    return X.iloc[list(rows)] if hasattr(X, "iloc") else X[list(rows)]
+
+
+def draw(figure: Any, path: str) -> None:
+    """Write a figure to a file and close it."""
+    from matplotlib import pyplot as plt
+
+    from promissing.io.files import write_bytes
+
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=Path(path).suffix[1:].lower(), dpi=150)
+    plt.close(figure)
+    write_bytes(path, drawn.getvalue())
 
 
 def _note_differences(

@@ -12,7 +12,6 @@ from promissing.cli._terminal import bar, percent, printable, signed_bar
 __all__ = ["explain"]
 
 KINDS = ("what-if", "smallest", "shapley", "importance")
-ROWS = _options.ListOf(int, "row")
 _FIRST_ROWS = 3  # Rows shown in a terminal if --rows is not given.
 _MOST_BARS = 12  # Bars of a row in a terminal.
 _MOST_ROWS = 12  # Rows in a terminal or a picture.
@@ -27,7 +26,7 @@ _MEANINGS = {
 @click.command(cls=_options.Command)
 @click.argument("model", type=click.Path())
 @_options.FILE_ARGUMENT
-@click.option("--rows", type=ROWS, help="Row positions, starting at 0. Default: all.")
+@click.option("--rows", type=_options.ROWS, help="Row positions, starting at 0. Default: all.")
 @click.option(
     "--groups",
     type=click.Choice(["features", "modalities"]),
@@ -74,7 +73,7 @@ def explain(
         label = _positive(fitted, positive or (fitted.reading_ or {}).get("positive"))
         frame, X, identifier = _options.read_rows(fitted, file, strict=strict, **reading)
         only_first = kind != "importance" and out is None and not as_json
-        X = _select(X, rows, only_first)
+        X = _options.select_rows(X, rows, _FIRST_ROWS if only_first else None)
         step("Explaining")
         result = _explain(kind, fitted, X, by, label, seed)
         table = _table(kind, result)
@@ -129,22 +128,6 @@ def _positive(model: Any, text: str | None) -> Any:
     return labels[text]
 
 
-def _select(X: Any, rows: tuple[int, ...] | None, only_first: bool) -> Any:
-    """Return the rows to explain, all or the first few by default."""
-    if rows is None:
-        rows = tuple(range(min(_FIRST_ROWS, len(X)) if only_first else len(X)))
-        if len(rows) < len(X):
-            _terminal.note(
-                f"The first {len(rows)} of {len(X):,} rows are shown. Choose others with --rows, "
-                "or write all with --out."
-            )
-    bad = [row for row in rows if not 0 <= row < len(X)]
-    if bad or not rows:
-        what = f"there is no row {bad[0]}" if bad else "the list is empty"
-        raise ValueError(f"--rows: {what}. The table has {len(X)} rows, from 0 to {len(X) - 1}.")
-    return X.iloc[list(rows)] if hasattr(X, "iloc") else X[list(rows)]
-
-
 def _explain(kind: str, model: Any, X: Any, groups: str | None, positive: Any, seed: int) -> Any:
     """Compute the explanation."""
     from promissing import inspection
@@ -196,23 +179,13 @@ def _write(table: Any, kind: str, out: str) -> None:
 
 def _draw(result: Any, plot: str) -> None:
     """Write the picture of what-if."""
-    import io
-    from pathlib import Path
-
     import matplotlib
 
     matplotlib.use("agg")
-    from matplotlib import pyplot as plt
-
     from promissing.inspection.displays import CounterfactualDisplay
-    from promissing.io.files import write_bytes
 
     number = min(len(result.prediction), _MOST_ROWS)
-    display = CounterfactualDisplay(result).plot(rows=range(number))
-    drawn = io.BytesIO()
-    display.figure_.savefig(drawn, format=Path(plot).suffix[1:].lower(), dpi=150)
-    plt.close(display.figure_)
-    write_bytes(plot, drawn.getvalue())
+    _options.draw(CounterfactualDisplay(result).plot(rows=range(number)).figure_, plot)
 
 
 def _show(kind: str, result: Any, model: Any, X: Any) -> None:

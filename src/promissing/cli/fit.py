@@ -46,6 +46,13 @@ _MOST_CLASSES = 10  # Classes shown in the terminal.
     default=0.2,
     help="Share of the rows that choose the best epoch and give the scores. 0 trains on all rows.",
 )
+@click.option(
+    "--calibrate",
+    type=click.FloatRange(0, 0.5),
+    default=0.0,
+    help="Share of the rows that calibrate prediction sets or intervals, abstention and what to "
+    "measure next. They are neither trained on nor held out.",
+)
 @_options.seed
 @_options.table_options
 @_options.as_json
@@ -57,6 +64,7 @@ def fit(
     members: int | None,
     augment: bool,
     hold_out: float,
+    calibrate: float,
     seed: int,
     as_json: bool,
     **given: Any,
@@ -66,6 +74,8 @@ def fit(
     All other columns are features. Missing values, categories, text and dates need no preparation.
     Ctrl-C ends training and keeps the best model so far.
     """
+    import numpy as np
+
     from promissing.estimators.fusion import build
     from promissing.io.files import FileError, check_target
 
@@ -73,7 +83,8 @@ def fit(
         raise FileError("A model cannot be written to standard output. Give --out a file name.")
     check_target(out, (".safetensors",), special=False)
     _, problem = _options.read_problem(file, **given)
-    train, held = _split(problem, hold_out, seed)
+    rows, kept = _split(problem, np.arange(len(problem.y)), calibrate, seed)
+    train, held = _split(problem, rows, hold_out / (1 - calibrate), seed)
     chosen = {"max_iter": epochs, "n_members": members, "augment": None if augment else False}
     model = build(
         problem,
@@ -94,6 +105,10 @@ def fit(
     options["id"] = given["identifier"]
     model.reading_ = {name: value for name, value in options.items() if value}
     summary = _summary(problem, model, train, held)
+    if len(kept):
+        with _terminal.progress("Calibrating"):
+            _calibrate(model, X.iloc[kept], y.iloc[kept].to_numpy(), problem.modalities, seed)
+        summary["calibrated_on"] = len(kept)
     model.save(out)
     if as_json:
         _terminal.print_json({**summary, "model": out})
@@ -102,23 +117,45 @@ def fit(
     _terminal.note(f"Written to {out}.")
 
 
-def _split(problem: PredictionTask, share: float, seed: int) -> tuple[Any, Any]:
-    """Return the positions of the training rows and of the held-out rows, stratified by class."""
+def _split(problem: PredictionTask, rows: Any, share: float, seed: int) -> tuple[Any, Any]:
+    """Split rows at random, stratified by class: the larger part, and the given share of them."""
     import numpy as np
     import pandas as pd
 
-    n = len(problem.y)
-    if n < _MIN_ROWS and share:
-        _terminal.note(f"{n} rows are too few to hold some out: no scores, and all epochs run.")
+    if len(rows) < _MIN_ROWS and share:
+        _terminal.note(f"{len(rows)} rows are too few to hold some out, and all epochs run.")
         share = 0.0
-    order = np.random.default_rng(seed).permutation(n)
-    classes = problem.y.to_numpy() if problem.task == "classification" else np.zeros(n)
+    order = np.random.default_rng(seed).permutation(rows)
+    classes = problem.y.to_numpy() if problem.task == "classification" else np.zeros(max(rows) + 1)
     drawn = pd.Series(classes[order])
     by_class = drawn.groupby(drawn, sort=False)
     # The position of a row within its class, from 0 to 1. Classes of one or two rows are kept.
     position = (by_class.cumcount() + 0.5) / by_class.transform("size")
     held = (position < share).to_numpy()
     return np.sort(order[~held]), np.sort(order[held])
+
+
+def _calibrate(model: Any, X: Any, y: Any, modalities: Any, seed: int) -> None:
+    """Store prediction sets or intervals, abstention and the order of measurements in the model."""
+    import warnings
+
+    from promissing.uncertainty import (
+        AcquisitionPlan,
+        ConformalClassifier,
+        ConformalRegressor,
+        SelectiveClassifier,
+    )
+
+    if hasattr(model, "classes_"):
+        ConformalClassifier(model, prefit=True, random_state=seed).conformalize(X, y).store()
+        with warnings.catch_warnings():
+            # The accuracy is chosen in prediction, and the warning is given there.
+            warnings.filterwarnings("ignore", "No threshold reaches")
+            SelectiveClassifier(model, prefit=True).calibrate(X, y).store()
+    else:
+        ConformalRegressor(model, prefit=True, random_state=seed).conformalize(X, y).store()
+    groups = "modalities" if modalities else None
+    AcquisitionPlan(model, X, groups=groups, random_state=seed).store()
 
 
 def _summary(problem: PredictionTask, model: Any, train: Any, held: Any) -> dict[str, Any]:
@@ -136,6 +173,7 @@ def _summary(problem: PredictionTask, model: Any, train: Any, held: Any) -> dict
         "epochs": model.n_iter_,
         "trained_on": len(train),
         "held_out": len(held),
+        "calibrated_on": 0,
         "modalities": problem.modalities,
         "prior": model.prior_.tolist(),
         "notes": list(problem.notes),
@@ -189,6 +227,8 @@ def _show(summary: dict[str, Any]) -> None:
         rows["classes"] = ", ".join(shares) + ", ..." * (len(pairs) > _MOST_CLASSES)
     else:
         rows["mean"] = f"{summary['prior'][0]:.4g}"
+    if summary["calibrated_on"]:
+        rows["calibrated"] = f"on {summary['calibrated_on']:,} rows"
     title = "Data and model"
     out.print(_terminal.table(title, ("", ""), (pair for pair in rows.items() if pair[1])))
     if summary["scores"]:

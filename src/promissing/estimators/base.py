@@ -748,7 +748,8 @@ class NanEstimator(_Fitted, BaseEstimator):
         out = np.concatenate(outputs, axis=1)
         if strange.any():
             self.encoder_.warn_of_unknown_categories(table, strange, self._warned)
-        return out, self._finish(out, gaps, strange, corrected=part == "forward")
+        some = strange if strange.any() else None
+        return out, self._finish(out, gaps, some, corrected=part == "forward")
 
     def predict_masked(
         self, X: Any, rows: ArrayLike, masks: ArrayLike, *, units: ArrayLike | None = None
@@ -802,8 +803,10 @@ class NanEstimator(_Fitted, BaseEstimator):
                 f"{table.shape[1]} features. Received: shapes {rows.shape}, {masks.shape} and "
                 f"{unit_of.shape}"
             )
-        never = np.zeros((len(masks), 1), bool)  # The last column, at position -1.
-        lost = np.hstack([masks, never])[:, unit_of]
+        lost = masks
+        if not np.array_equal(unit_of, np.arange(masks.shape[1])):
+            never = np.zeros((len(masks), 1), bool)  # The last column, at position -1.
+            lost = np.hstack([masks, never])[:, unit_of]
         parts, start = [], 0
         for block, unknown in self._encoded_blocks(table):
             own = slice(*np.searchsorted(rows, [start, start + len(block)]))
@@ -811,23 +814,26 @@ class NanEstimator(_Fitted, BaseEstimator):
             masked = MaskedRows(self._network, self.params_, block, unit_of[self.encoder_.groups_])
             out = masked.outputs(here, masks[own])
             absent = np.isnan(block[:, self.encoder_.first_columns_])[here] | lost[own]
-            self._finish(out, absent, unknown[here] & self._in_use() & ~lost[own])
+            strange = unknown & self._in_use()
+            self._finish(out, absent, strange[here] & ~lost[own] if strange.any() else None)
             parts.append(out)
             start += len(block)
         return np.concatenate(parts, axis=1)
 
-    def _finish(self, out: Float, gaps: Array, strange: Array, *, corrected: bool = True) -> Float:
+    def _finish(
+        self, out: Float, gaps: Array, strange: Array | None, *, corrected: bool = True
+    ) -> Float:
         """Correct outputs (members, n, k) to the prior in place, and return the known shares.
 
-        `gaps` and `strange` mark missing features and unknown categories, (n, F). Rows from which
-        the model abstains become NaN.
+        `gaps` and `strange` mark missing features and unknown categories, (n, F); without any,
+        `strange` is None. Rows from which the model abstains become NaN.
         """
         self._warn_of_new_gaps(gaps)
+        share = self._missing_share(gaps)
         if corrected and self.prior_offset_ is not None:
             # An empty row predicts the prior, and a complete row is not changed.
-            share = self._missing_share(gaps)
             out += share[:, None] ** recipe.PRIOR_POWER * self.prior_offset_[:, None]
-        known = 1 - self._missing_share(gaps | strange)
+        known = 1 - (share if strange is None else self._missing_share(gaps | strange))
         out[:, self._below_min_known(known)] = np.nan
         return known
 
@@ -935,7 +941,10 @@ class NanEstimator(_Fitted, BaseEstimator):
     def _missing_share(self, absent: Array) -> Float:
         """Return the missing share (n,) of the features that were observed in training."""
         which = self._in_use() & self.encoder_.observed_
-        return np.asarray(absent[:, which].mean(axis=1) if which.any() else np.ones(len(absent)))
+        if not which.any():
+            return np.ones(len(absent))
+        own = absent if which.all() else absent[:, which]
+        return np.asarray(np.count_nonzero(own, axis=1) / own.shape[1])
 
     def predict_selective(self, X: Any) -> SelectivePrediction:
         """Predict, and report from which rows the model abstains.

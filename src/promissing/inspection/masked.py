@@ -50,6 +50,9 @@ class MaskedPredictions:
         self._name = type(model).__name__ + (f" ({', '.join(steps)})" if steps else "")
         self.classes, self._method = _classes_and_method(model, self._name)
         self.table = MaskedTable(X, groups, model)
+        # Our own models do not need a masked copy of every row.
+        own = hasattr(model, "predict_masked")
+        self._block_rows = _BLOCK_ROWS if own else self.table.block_rows
         self.outputs = self._predict(self.table.X, complete=self.table.complete)
         self.decision = None if self.classes is None else self.outputs.argmax(axis=1)
         self._probe()
@@ -64,7 +67,7 @@ class MaskedPredictions:
         block: list[tuple[Any, Mask]] = []
         size = 0
         for row, missing in masks:
-            if block and size + len(missing) > self.table.block_rows:
+            if block and size + len(missing) > self._block_rows:
                 yield from self._predict_block(block)
                 block, size = [], 0
             block.append((row, missing))
@@ -83,7 +86,7 @@ class MaskedPredictions:
 
     def pairs(self, rows: NDArray[np.intp], missing: Mask) -> Float:
         """Return the outputs (N, K) of rows (N,), each without the groups True in (N, G)."""
-        step = self.table.block_rows
+        step = self._block_rows
         parts = [np.empty((0, self.outputs.shape[1]))]
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
@@ -152,12 +155,12 @@ class MaskedPredictions:
         last = getattr(self._model, "steps", [("", self._model)])[-1][1]
         if getattr(last, "min_known", 0):
             return (
-                f"The model, {self._name}, refuses rows with too few known values, and its values "
-                f"are made missing here. Set `min_known=0` on it before; {why}"
+                f"{self._name} refuses rows with too few known values, and values are made "
+                f"missing here. Set `min_known=0` on it before; {why}"
             )
         return (
-            f"The model, {self._name}, cannot predict where values are missing, and values are "
-            f"made missing here; {why}\nPut an imputer before it, as in "
+            f"{self._name} cannot predict where values are missing, and values are made missing "
+            f"here; {why}\nPut an imputer before it, as in "
             f"`make_pipeline(SimpleImputer(), "
             f"model)`, or use a model that accepts NaN, such as NanMLPClassifier or "
             f"HistGradientBoostingClassifier."

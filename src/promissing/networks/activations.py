@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 __all__ = ["ACTIVATIONS", "logistic"]
 
 
@@ -38,8 +40,8 @@ ACTIVATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "logistic": logistic,
     "tanh": lambda h, xp: xp.tanh(h),
     # JAX halves the gradient of `maximum` at a tie, where scikit-learn and other frameworks take 0,
-    # and empty rows start at a tie. `where` is equivalent and 10 times slower in NumPy.
-    "relu": lambda h, xp: h * (h > 0),
+    # and empty rows start at a tie.
+    "relu": lambda h, xp: np.maximum(h, 0) if xp is np else h * (h > 0),
     "gelu": _gelu,
     "silu": lambda h, xp: h * logistic(h, xp),
 }

@@ -7,12 +7,18 @@ same lines predict, in float64 and without a deep-learning framework.
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from functools import cache
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
+from joblib import cpu_count
+from threadpoolctl import ThreadpoolController
 
 from promissing.networks.losses import Loss
 
@@ -149,6 +155,47 @@ def _members(params: Params) -> list[dict[str, np.ndarray]]:
     ]
 
 
+def in_threads(work: Callable[[int], None], numbers: Sequence[int]) -> None:
+    """Do the work for every number, in one thread for each core.
+
+    NumPy releases the interpreter while it computes.
+    """
+    if len(numbers) < 2 or (cores := cpu_count()) < 2:
+        for number in numbers:
+            work(number)
+        return
+    with _ONE_BLAS_THREAD, ThreadPoolExecutor(cores) as pool:
+        deque(pool.map(work, numbers), maxlen=0)
+
+
+class _OneBlasThread:
+    """While any thread is inside, products of matrices use one thread each."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limit = _blas().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_ONE_BLAS_THREAD = _OneBlasThread()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()  # It looks through all loaded libraries, so once.
+
+
 class MaskedRows:
     """The outputs of networks for the same rows under many masks.
 
@@ -181,12 +228,15 @@ class MaskedRows:
     (1, 2, 1)
     """
 
-    CELLS = 2**22  # Numbers in memory at a time, 32 MB.
+    CELLS = 2**20  # Numbers that rows and units add, in memory at a time: 8 MB.
+    STEP = 2048  # Pairs that are evaluated at a time: their numbers fit the cache.
 
     def __init__(self, network: Network, params: Params, X: np.ndarray, units: np.ndarray) -> None:
         self._network, self._members = network, _members(params)
         self._x = np.asarray(X, np.float64)
         self._pruned = network.prune(self._x, xp=np)
+        known = ~np.isnan(self._x)
+        self._known, self._filled = known.astype(np.float64), np.where(known, self._x, 0.0)
         self._columns = [np.flatnonzero(units == u) for u in range(units.max(initial=-1) + 1)]
 
     def outputs(self, rows: np.ndarray, masks: np.ndarray) -> np.ndarray:
@@ -205,47 +255,55 @@ class MaskedRows:
             The outputs of every network.
         """
         out = np.empty((len(self._members), len(rows), self._network.n_outputs))
-        for r, member in enumerate(self._members):
-            kernel, gaps = self._network.columns(member)
-            most = max(1, self.CELLS // (max(1, len(self._columns)) * kernel.shape[1]))
-            for start in range(0, len(self._x), most):
-                part = slice(*np.searchsorted(rows, [start, start + most]))
-                if part.start < part.stop:
-                    block = slice(start, start + most)
-                    sums = self._network.sums(member, self._pruned[block])
-                    added = self._added(block, kernel, gaps)
-                    self._fill(out[r, part], member, rows[part] - start, masks[part], sums, added)
+        single = (masks.sum(axis=1) == 1).all()
+        fill = self._fill_single if single else self._fill_any
+        in_threads(lambda r: fill(out[r], self._members[r], rows, masks), range(len(self._members)))
         return out
+
+    def _fill_single(
+        self, out: np.ndarray, member: Params, rows: np.ndarray, masks: np.ndarray
+    ) -> None:
+        """Write the outputs of one network for masks of one unit each, one unit after the other."""
+        kernel, gaps = self._network.columns(member)
+        sums = self._network.sums(member, self._pruned)
+        lost = masks.argmax(axis=1)
+        order = np.argsort(lost, kind="stable")
+        edges = np.searchsorted(lost[order], np.arange(len(self._columns) + 1))
+        for columns, part in zip(self._columns, map(slice, edges, edges[1:]), strict=True):
+            for start in range(part.start, part.stop, self.STEP):
+                pairs = order[start : min(start + self.STEP, part.stop)]
+                own = rows[pairs]
+                changed = sums.take(own, axis=0)
+                changed -= self._filled[own[:, None], columns] @ kernel[columns]
+                changed += self._known[own[:, None], columns] @ gaps[columns]
+                out[pairs] = self._network.from_sums(member, changed)
+
+    def _fill_any(
+        self, out: np.ndarray, member: Params, rows: np.ndarray, masks: np.ndarray
+    ) -> None:
+        """Write the outputs of one network for any masks, one row after the other."""
+        kernel, gaps = self._network.columns(member)
+        most = max(1, self.CELLS // (max(1, len(self._columns)) * kernel.shape[1]))
+        for start in range(0, len(self._x), most):
+            part = slice(*np.searchsorted(rows, [start, start + most]))
+            if part.start == part.stop:
+                continue
+            block = slice(start, start + most)
+            sums = self._network.sums(member, self._pruned[block])
+            added = self._added(block, kernel, gaps)
+            for first in range(part.start, part.stop, self.STEP):
+                here = slice(first, min(first + self.STEP, part.stop))
+                own, missing = rows[here] - start, masks[here].astype(np.float64)
+                changed = sums.take(own, axis=0)
+                edges = np.flatnonzero(np.diff(own, prepend=-1, append=-1))
+                for a, b in pairwise(edges):
+                    changed[a:b] -= missing[a:b] @ added[own[a]]
+                out[here] = self._network.from_sums(member, changed)
 
     def _added(self, block: slice, kernel: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """Return what the known columns of each unit add (b, U, s), compared with missing ones."""
-        known = ~np.isnan(self._x[block])
-        x = np.where(known, self._x[block], 0.0)
+        x, known = self._filled[block], self._known[block]
         added = np.empty((len(x), len(self._columns), kernel.shape[1]))
         for u, own in enumerate(self._columns):
             added[:, u] = x[:, own] @ kernel[own] - known[:, own] @ gaps[own]
         return added
-
-    def _fill(
-        self,
-        out: np.ndarray,
-        member: Params,
-        rows: np.ndarray,
-        masks: np.ndarray,
-        sums: np.ndarray,
-        added: np.ndarray,
-    ) -> None:
-        """Write the outputs of some pairs, whose rows are positions in `sums` and `added`."""
-        single = (masks.sum(axis=1) == 1).all()
-        step = 2048  # The numbers of a part fit the cache.
-        for start in range(0, len(rows), step):
-            part = slice(start, start + step)
-            own, missing = rows[part], masks[part]
-            changed = sums[own]
-            if single:
-                changed -= added[own, missing.argmax(axis=1)]
-            else:
-                edges = np.flatnonzero(np.diff(own, prepend=-1, append=-1))
-                for first, last in pairwise(edges):
-                    changed[first:last] -= missing[first:last] @ added[own[first]]
-            out[part] = self._network.from_sums(member, changed)

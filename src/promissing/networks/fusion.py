@@ -197,7 +197,7 @@ class Fusion:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters by name."""
-        neurons, decided = sum(self.units), len(self.units) * self.n_outputs
+        neurons, decided = sum(self.units), self.n_decided
         shapes: dict[str, tuple[int, ...]] = {}
         for name, fan_in, fan_out in (
             ("representation", self.n_columns, neurons),
@@ -314,12 +314,26 @@ class Fusion:
 
     def from_sums(self, params: Params, sums: np.ndarray) -> np.ndarray:
         """Return the outputs (n, k), given the sums (n, s) over the columns."""
-        return np.asarray(self._after_first(params, sums, iter(()), xp=np)[0])
+        # As `_after_first`, but both products with h are one, and nothing is joined.
+        act = ACTIVATIONS[self.activation]
+        h, n = act(sums, np), self.n_decided
+        own, fused = np.split(params["fusion_kernel"], [sums.shape[1]])
+        kernel = np.hstack([params["decision_kernel"] * self._double.decides, own])
+        both = h @ kernel
+        decisions = (both[:, :n] + params["decision_bias"]).reshape(len(h), -1, self.n_outputs)
+        probabilities = self.loss.fused(decisions, xp=np).reshape(len(h), n)
+        h = act(both[:, n:] + probabilities @ fused + params["fusion_bias"], np)
+        return np.asarray(h @ params["final_kernel"] + params["final_bias"])
+
+    @property
+    def n_decided(self) -> int:
+        """Number of outputs of the decisions of all modalities."""
+        return len(self.units) * self.n_outputs
 
     def _drops(self, x: Any, dropout: Any, uniform: Uniform, xp: Any) -> tuple[Any, Iterator[Any]]:
         """Return the input after dropout, and factors for the inputs of the other layers."""
         unknown = self.input_dropout == "unknown"
-        neurons, decided = sum(self.units), len(self.units) * self.n_outputs
+        neurons, decided = sum(self.units), self.n_decided
         sizes = [self.n_features if unknown else self.n_columns]
         sizes += [neurons, neurons + decided, self.fusion_units]
         ends = np.cumsum(sizes)

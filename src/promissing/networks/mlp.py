@@ -244,7 +244,8 @@ class MLP:
             h = ACTIVATIONS[self.activation](h, xp)
             if dropout is not None and uniform is not None:
                 h = xp.where(uniform(h.shape) < dropout, 0.0, h / (1.0 - dropout))
-            h = xp.matmul(h, params[f"kernel_{i}"]) + params[f"bias_{i}"]
+            h = xp.matmul(h, params[f"kernel_{i}"])
+            h += params[f"bias_{i}"]  # In place for NumPy, and a new array for JAX.
         return h
 
     def columns(self, params: Params) -> tuple[np.ndarray, np.ndarray]:

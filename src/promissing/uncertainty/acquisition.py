@@ -38,7 +38,7 @@ Mask = NDArray[np.bool_]
 
 POLICIES = ("global", "learned", "importance", "greedy", "random")
 # Predictions that finding an order may take: seconds with our own models.
-_BUDGET = 400_000
+_BUDGET = 150_000
 _MOST_ROWS, _FEWEST_ROWS = 500, 50  # Background rows.
 _MOST_GREEDY = 30  # Groups that are ordered by the greedy search; the others follow by importance.
 _MASKS = 8  # Random masks of each background row that teach gains and changes.
