@@ -4,7 +4,8 @@
 
 The table is the generated cohort with 12 modalities and 211 measures. The models are a fusion
 network, an ensemble of four of them, a plain network, the default of `NanMLPClassifier` (twelve
-networks on piecewise-linear bins), and scikit-learn's HistGradientBoosting. The tasks are `what_if` for 1,000 rows and 211 features, exact Shapley values of 12 modalities for 50
+networks on piecewise-linear bins), and scikit-learn's HistGradientBoosting. The tasks are `what_if`
+for 1,000 rows and 211 features, exact Shapley values of 12 modalities for 50
 rows, and trajectories of 17 patients in 100 orders. Times are medians of three runs.
 """
 

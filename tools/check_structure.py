@@ -18,7 +18,8 @@ import promissing
 ROOT = Path(__file__).parents[1]
 MAX_FUNCTION_LINES = 80  # without the docstring
 MAX_PARAMETERS = 12  # without self
-MAX_CODE_LINES = 15_100
+MAX_CODE_LINES = 14_600  # Without the packages of CAPABILITIES, which each have their own purpose.
+CAPABILITIES = ("uncertainty",)
 # Constructors with the parameters of scikit-learn's MLP and Keras's Dense, and no other code.
 EXEMPT = {f"{name}.__init__" for name in (*promissing.__all__, "NanDense")}
 
@@ -71,7 +72,7 @@ def excesses(tree: ast.Module) -> Iterator[str]:
 
 def main() -> int:
     """Print what exceeds a limit, and the size of the package."""
-    wrong = total = 0
+    wrong, lines = 0, [0, 0]
     for folder in ("src", "studies"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             source = path.read_text()
@@ -80,8 +81,11 @@ def main() -> int:
                 print(f"{path.relative_to(ROOT)}:{sentence}")
                 wrong += 1
             if folder == "src":
-                total += code_lines(source, tree)
-    print(f"{total:,} lines of code in src; the limit is {MAX_CODE_LINES:,}.")
+                package = path.relative_to(ROOT / "src" / "promissing").parts[0]
+                lines[package in CAPABILITIES] += code_lines(source, tree)
+    total, more = lines
+    print(f"{total:,} lines of code in src; the limit is {MAX_CODE_LINES:,}.", end=" ")
+    print(f"{more:,} more in {', '.join(CAPABILITIES)}.")
     return int(wrong > 0 or total > MAX_CODE_LINES)
 
 

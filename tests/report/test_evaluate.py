@@ -9,7 +9,7 @@ import pytest
 import report_cases as cases
 
 from promissing.io import define_task
-from promissing.report import render
+from promissing.report import gather, render
 from promissing.report.evaluate import Predictions, evaluate, predict_rows
 from promissing.report.gather import as_json_types
 from promissing.report.words import add_words
@@ -38,7 +38,7 @@ def test_scores_are_compared_with_the_prior():
     assert sum(sum(group["counts"]) for group in found["histogram"]["groups"]) == 150
 
 
-def predictions(y, output, known=None, spread=None, labels=None):
+def predictions(y, output, known=None, std=None, labels=None):
     """Predictions without a model."""
     n = len(y)
     ones = np.ones(n)
@@ -49,7 +49,7 @@ def predictions(y, output, known=None, spread=None, labels=None):
         models=(),
         classes=None if labels is None else np.asarray(labels),
         output=np.asarray(output, dtype=float),
-        spread=ones if spread is None else np.asarray(spread, dtype=float),
+        std=std,
         known_share=ones if known is None else np.asarray(known, dtype=float),
         folds=0,
     )
@@ -117,12 +117,12 @@ def test_no_trend_is_described_if_all_rows_are_complete():
     assert len(found["prediction"]["text"]) == 1
 
 
-def test_rows_are_ranked_by_known_share_and_not_by_spread():
+def test_rows_are_ranked_by_known_share_if_no_standard_deviation_is_predicted():
     rng = np.random.default_rng(0)
     known = np.repeat([1.0, 0.5, 0.0], [100, 60, 40])
     y = rng.normal(size=200)
     told = y + rng.normal(size=200) * (1.2 - known)
-    found = predictions(y, told, known, spread=known * rng.random(200))  # 0 where nothing is known.
+    found = predictions(y, told, known)
     report = worded(found, "regression", None)
     points = report["coverage"]["points"]
     assert [one["limit"] for one in points] == [0, 0.5, 1]
@@ -131,9 +131,8 @@ def test_rows_are_ranked_by_known_share_and_not_by_spread():
     assert points[-1]["value"] == pytest.approx(size[:100].mean(), rel=1e-5)
     assert report["coverage"]["headline"].startswith("Leaving out the rows with most missing")
     assert "The error is higher in rows with more missing" in report["prediction"]["text"][-1]
-    text = " ".join(report["calibration"]["text"])
-    assert "a diagnostic and not the uncertainty of a prediction" in text
-    assert "spread" not in " ".join(one["label"] for one in report["figures"])
+    assert report["calibration"] is None
+    assert "<h3>Error by predicted standard deviation" not in render(report)
     alike = worded(predictions(y, told), "regression", None)
     assert "cannot be ranked" in alike["coverage"]["headline"]
     render({**report, "coverage": alike["coverage"]})
@@ -145,4 +144,58 @@ def test_regression_has_its_own_measures():
     assert names[:2] == ["R2", "mean absolute error"]
     assert found["coverage"]["measure"] == "mean absolute error"
     assert len(found["calibration"]["bins"]) == 8
-    assert "<h3>Error by ensemble spread</h3>" in render(found)
+    page = render(found)
+    assert "<h3>Error by predicted standard deviation</h3>" in page
+    assert "spread" not in page.partition("<script")[0]
+
+
+def test_rows_are_ranked_by_the_predicted_standard_deviation():
+    rng = np.random.default_rng(0)
+    std = np.repeat([0.5, 1.0, 2.0, 4.0], 100)
+    told = rng.normal(size=400) * std
+    report = worded(predictions(np.zeros(400), told, std=std), "regression", None)
+    half = next(one for one in report["coverage"]["points"] if one["coverage"] == 0.5)
+    assert (half["rows"], half["limit"]) == (200, 1)
+    assert half["value"] == pytest.approx(np.abs(told[:200]).mean(), rel=1e-5)
+    assert "the most uncertain rows lowers the error" in report["coverage"]["headline"]
+    assert report["calibration"]["within"] == pytest.approx(0.95, abs=0.03)
+
+
+def test_the_threshold_for_an_accuracy_is_named():
+    rng = np.random.default_rng(0)
+    p = np.concatenate([np.full(1000, 0.99), np.full(1000, 0.6)])
+    y = np.where(rng.random(2000) < p, "yes", "no")
+    report = worded(predictions(y, two(p), labels=["no", "yes"]))
+    assert report["coverage"]["decided"] == 0.5
+    assert "This decides 50\u00a0% of the rows." in report["coverage"]["text"][-1]
+    report = worded(predictions(y[1000:], two(p[1000:]), labels=["no", "yes"]))
+    assert "No threshold of the certainty reaches an accuracy" in report["coverage"]["text"][-1]
+
+
+@pytest.mark.parametrize("report", [cases.binary, cases.regression, cases.several])
+def test_sets_and_the_next_measurement_are_shown(report):
+    found = report()
+    sets, ahead = found["sets"], found["next_measurement"]
+    assert sum(one["n"] for one in sets["by_missing"]) == sets["rows"] == found["prediction"]["n"]
+    assert 0.8 < sets["coverage"] <= 1
+    assert all(row["set"] for row in found["rows"]["items"])
+    assert [one["gain"] for one in ahead["order"]][0] > 0
+    left = [one["left"] for one in ahead["order"]]
+    assert left[-1] == pytest.approx(0, abs=1e-6)
+    falls = [one["fall"] for one in ahead["outages"]]
+    assert falls == sorted(falls, reverse=True)
+    assert sorted(one["name"] for one in ahead["order"]) == sorted(
+        one["name"] for one in ahead["outages"]
+    )
+    page = render(found)
+    for title in ("Coverage by share of missing values", "Cost of losing a"):
+        assert f"<h3>{title}" in page
+
+
+def test_too_few_rows_for_sets_are_a_note():
+    frame = cases.binary_frame()[:50]
+    problem = define_task(frame, "<i>relapse</i>")
+    found = gather(problem, frame=frame, strategies=None, folds=2, rows=5, settings=cases.TINY)
+    assert found["sets"] is None
+    assert any("too few rows for prediction sets" in note for note in found["notes"])
+    assert "<h3>Coverage by share" not in render(found)

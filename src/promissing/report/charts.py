@@ -212,8 +212,9 @@ def draw_charts(report: Found) -> dict[str, Markup]:
         "coverage": _coverage,
         "by_missing": _by_missing,
     }
+    charts |= {"next": _next} | ({"sets": _sets} if report["sets"] else {})
     if report["kind"] == "regression":
-        charts |= {"scatter": _scatter, "spread": _error_by_spread}
+        charts |= {"scatter": _scatter} | ({"std": _error_by_std} if report["calibration"] else {})
     else:
         charts |= {"histogram": _histogram, "reliability": _reliability}
     return {name: draw(report) for name, draw in charts.items()}
@@ -270,12 +271,12 @@ def _histogram(report: Found) -> Markup:
 
 
 def _by_missing(report: Found) -> Markup:
-    """Certainty and accuracy, or error and spread, by the share of missing values."""
+    """Certainty and accuracy, or error and standard deviation, by the share of missing values."""
     lines = report["prediction"]["by_missing"]
     if report["kind"] == "regression":
-        names = ("error", "spread")
+        names = tuple(name for name in ("error", "std") if name in lines[0])
         top = max((line[name] for line in lines for name in names), default=1) * 1.1
-        y = Axis.of("mean error and ensemble spread", 0, top or 1)
+        y = Axis.of("mean error", 0, top or 1)
     else:
         names = ("certainty", "accuracy")
         low = min([0.5, *(line[name] for line in lines for name in names)]) - 0.02
@@ -288,7 +289,7 @@ def _by_missing(report: Found) -> Markup:
         y=y,
     )
     many, show = [line for line in lines if line["n"] >= _FEW_ROWS], _show(report)
-    for name, style in zip(names, ("main", "other"), strict=True):
+    for name, style in zip(names, ("main", "other"), strict=False):
         plot.line([line["missing"] for line in many], [line[name] for line in many], style)
         for line in lines:
             said = f"{name} {show(line[name])} in {count(line['n'], 'row')}"
@@ -379,7 +380,8 @@ def _coverage(report: Found) -> Markup:
     found, points = report["coverage"], report["coverage"]["points"]
     low, high = min(found["value"]), max(found["value"])
     if report["kind"] == "regression":
-        title, order = "Error by coverage", "the most complete first"
+        title = "Error by coverage"
+        order = "the most certain first" if found["by"] == "std" else "the most complete first"
         y = Axis.of(found["measure"], 0, high * 1.08)
     else:
         title, order = "Accuracy by coverage", "the most certain first"
@@ -425,22 +427,69 @@ def _scatter(report: Found) -> Markup:
     return plot.svg()
 
 
-def _error_by_spread(report: Found) -> Markup:
-    """Absolute errors by the ensemble spread."""
+def _error_by_std(report: Found) -> Markup:
+    """Absolute errors by the predicted standard deviation."""
     points, bins = report["calibration"]["points"], report["calibration"]["bins"]
     top = sorted(points["error"])[int(0.98 * (len(points["error"]) - 1))]
+    end = max(*points["std"], *(b["std"] for b in bins)) * 1.02
+    high = max(top, *(b["deviation"] for b in bins)) * 1.1
     plot = Plot(
-        "spread",
-        "Error by ensemble spread",
-        "Each dot is a row. The line is the mean error of rows with a similar spread.",
-        x=Axis.of("ensemble spread", 0, max(points["spread"]) * 1.02),
-        y=Axis.of("absolute error", 0, max(top, *(b["error"] for b in bins)) * 1.1),
+        "std",
+        "Error by predicted standard deviation",
+        "Each dot is a row. The line is the root mean squared error of rows with a similar "
+        "predicted standard deviation.",
+        x=Axis.of("predicted standard deviation", 0, end),
+        y=Axis.of("error", 0, high),
         height=320,
     )
-    for spread, error in zip(points["spread"], points["error"], strict=True):
-        plot.point(spread, error, "other faint", radius=2.5)
-    plot.line([b["spread"] for b in bins], [b["error"] for b in bins], "main")
+    for std, error in zip(points["std"], points["error"], strict=True):
+        plot.point(std, error, "other faint", radius=2.5)
+    plot.rule((0, min(end, high)), (0, min(end, high)), "reference")
+    plot.line([b["std"] for b in bins], [b["deviation"] for b in bins], "main")
     for b in bins:
-        said = f"spread {number(b['spread'])}, mean error {number(b['error'])}, {b['n']} rows"
-        plot.point(b["spread"], b["error"], "main", said)
+        said = f"predicted {number(b['std'])}, observed {number(b['deviation'])}, {b['n']} rows"
+        plot.point(b["std"], b["deviation"], "main", said)
+    return plot.svg()
+
+
+def _sets(report: Found) -> Markup:
+    """Coverage of prediction sets or intervals by the share of missing values."""
+    found = report["sets"]
+    lines = found["by_missing"]
+    low = max(0.0, min(0.7, *(line["low"] for line in lines), found["level"] - 0.1) - 0.02)
+    last = len(lines) - 0.5
+    plot = Plot(
+        "sets",
+        "Coverage by share of missing values",
+        f"The share of rows whose set or interval holds the truth. The goal is "
+        f"{percent(found['level'])}.",
+        x=Axis("share of missing values in a row", -0.5, last, lambda k: lines[round(k)]["missing"],
+               [float(k) for k in range(len(lines))]),
+        y=Axis.of("coverage", low, 1, percent),
+    )  # fmt: skip
+    plot.rule((-0.5, last), (found["level"], found["level"]), "reference")
+    for k, line in enumerate(lines):
+        plot.rule((k, k), (line["low"], line["high"]), "whisker main")
+        said = f"{line['missing']}: {percent(line['coverage'], 1)} of {count(line['n'], 'row')}"
+        plot.point(k, line["coverage"], "main", said, 3 if line["n"] < 20 else 5)
+    return plot.svg()
+
+
+def _next(report: Found) -> Markup:
+    """Expected loss that is left as values are obtained in the best order."""
+    lines = report["next_measurement"]["order"]
+    left = [1.0, *(line["left"] for line in lines)]
+    most, unit = len(lines), report["next_measurement"]["unit"]
+    plot = Plot(
+        "next-measurement",
+        "Expected loss as values are obtained",
+        f"From 100 % without any known value to {percent(left[-1])} with all.",
+        x=Axis.counts("columns obtained" if unit == "column" else "modalities obtained", 0, most,
+                      (0, most)),
+        y=Axis.of("expected loss that is left", min(0.0, *left), max(1.0, *left), percent),
+    )  # fmt: skip
+    plot.line(list(range(most + 1)), left, "main")
+    for k, line in enumerate(lines[:40], start=1):
+        said = f"{k}: {line['name']}, {percent(max(line['left'], 0))} left"
+        plot.point(k, line["left"], "main", said, 3)
     return plot.svg()

@@ -18,6 +18,8 @@ from promissing._validation import few, listed
 from promissing.compare.comparison import read_target, rounds
 from promissing.estimators.fusion import build
 from promissing.io import PredictionTask
+from promissing.uncertainty.scale import provides_std
+from promissing.uncertainty.selective import choose_threshold
 
 __all__ = ["Predictions", "Progress", "evaluate", "evenly_spaced", "predict_rows", "records"]
 
@@ -25,7 +27,8 @@ Array = NDArray[Any]
 Progress = Callable[[int, int, str], object]
 
 _BINS = 10  # Bins of the reliability diagram.
-_SPREAD_BINS = 8
+_STD_BINS = 8
+ACCURACY, CONFIDENCE = 0.95, 0.95  # Of the threshold for abstention.
 _COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3)
 _MISSING = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # Upper edges: complete rows have a bin of their own.
 _POINTS = 800  # Points shown in a scatter plot.
@@ -50,9 +53,9 @@ class Predictions:
         The classes. The positive one of two classes is the last. None in regression.
     output : ndarray (n, K) or (n,)
         Class probabilities, or predicted values.
-    spread : ndarray (n,)
-        The standard deviation between the ensemble members: of the probability of the predicted
-        class, or of the predicted value.
+    std : ndarray (n,) or None
+        The predicted standard deviation of the target; None in classification, and if the loss of
+        the model provides none.
     known_share : ndarray (n,)
         The share of each row that is known.
     folds : int
@@ -65,7 +68,7 @@ class Predictions:
     models: tuple[tuple[Any, Array], ...]
     classes: Array | None
     output: Array
-    spread: Array
+    std: Array | None
     known_share: Array
     folds: int
 
@@ -155,23 +158,22 @@ def _predictions(
     """Predict all rows, each by its model."""
     n = len(X)
     output = np.zeros(n if classes is None else (n, len(classes)))
-    spread, known_share = np.zeros(n), np.ones(n)
+    std, known_share = np.zeros(n), np.ones(n)
+    has_std = classes is None and all(provides_std(one, X.iloc[:2]) for one, _ in models)
     for model, rows in models:
-        mean, deviation, known_share[rows] = _predict(model, X.iloc[rows])
-        if classes is None:
-            output[rows], spread[rows] = mean, deviation
-            continue
-        # A rare class may be absent from the training rows of a fold: its probability is 0 there.
-        output[np.ix_(rows, _index(classes, model.classes_))] = mean
-        decided = mean.argmax(axis=1)[:, None]
-        spread[rows] = np.take_along_axis(deviation, decided, axis=1)[:, 0]
-    return Predictions(X, y, position, tuple(models), classes, output, spread, known_share, folds)
-
-
-def _predict(model: Any, X: pd.DataFrame) -> tuple[Array, Array, Array]:
-    """Return the mean prediction, the ensemble spread and the known share of the same rows."""
-    full = model.predict_full(X)
-    return full.mean, full.spread, full.known_share
+        full = model.predict_full(X.iloc[rows])
+        known_share[rows] = full.known_share
+        if has_std:
+            output[rows], std[rows] = model.predict(X.iloc[rows], return_std=True)
+        elif classes is None:
+            output[rows] = full.mean
+        else:
+            # A rare class may be absent from the training rows of a fold: its probability is 0.
+            output[np.ix_(rows, _index(classes, model.classes_))] = full.mean
+    predicted = std if has_std else None
+    return Predictions(
+        X, y, position, tuple(models), classes, output, predicted, known_share, folds
+    )
 
 
 def _index(classes: Array, labels: Array) -> Array:
@@ -221,12 +223,12 @@ def _check_model(model: Any, problem: PredictionTask) -> None:
 
 
 def evaluate(rows: Predictions, random_state: int = 0) -> dict[str, Any]:
-    """Return the sections `prediction`, `calibration` and `coverage` of the report."""
+    """Return the sections `prediction`, `calibration` and `coverage`."""
     if rows.classes is None:
         return {
             "prediction": _regression(rows, random_state),
-            "calibration": _error_by_spread(rows, random_state),
-            "coverage": _error_by_known_share(rows),
+            "calibration": _error_by_std(rows, random_state),
+            "coverage": _error_by_coverage(rows),
         }
     return {
         "prediction": _classification(rows, rows.classes),
@@ -329,6 +331,8 @@ def _reliability(hit: Array, p: Array) -> list[dict[str, Any]]:
 def _accuracy_by_certainty(rows: Predictions, classes: Array) -> dict[str, Any]:
     """Accuracy of the most certain rows, for every share of rows that is decided."""
     curve = metrics.accuracy_coverage(rows.y, rows.output, classes=classes)
+    right, certainty = rows.decision == rows.y, rows.output.max(axis=1)
+    limit_at = choose_threshold(certainty, right, ACCURACY, CONFIDENCE)
     n, accuracy = len(curve.coverage), curve.accuracy
     shown = evenly_spaced(n, first=min(19, n - 1))
     count = np.maximum(np.round(np.multiply(_COVERAGES, n)).astype(int), 1)
@@ -338,6 +342,10 @@ def _accuracy_by_certainty(rows: Predictions, classes: Array) -> dict[str, Any]:
         "coverage": curve.coverage[shown],
         "value": accuracy[shown],
         "points": records(coverage=_COVERAGES, rows=count, value=accuracy[count - 1], limit=limit),
+        "target": ACCURACY,
+        "confidence": CONFIDENCE,
+        "threshold": limit_at if np.isfinite(limit_at) else None,
+        "decided": (certainty > limit_at).mean(),
     }
 
 
@@ -348,12 +356,13 @@ def _regression(rows: Predictions, random_state: int) -> dict[str, Any]:
     """Scores beside those of the mean, and predicted by true values."""
     y, predicted, error = rows.y, rows.output, np.abs(rows.y - rows.output)
     shown = _draw_points(len(y), random_state)
+    by_missing = {"error": error} | ({} if rows.std is None else {"std": rows.std})
     return {
         "n": len(y),
         "folds": rows.folds,
         "measures": _measures(_value_scores, y, predicted, np.full(len(y), y.mean()), rows.models),
         "scatter": {"truth": y[shown], "predicted": predicted[shown]},
-        "by_missing": _by_share_missing(rows, {"error": error, "spread": rows.spread}),
+        "by_missing": _by_share_missing(rows, by_missing),
         "trend": _trend(1 - rows.known_share, error),
     }
 
@@ -370,38 +379,44 @@ def _value_scores(y: Array, predicted: Array) -> dict[str, float]:
     }
 
 
-def _error_by_spread(rows: Predictions, random_state: int) -> dict[str, Any]:
-    """Absolute errors by the ensemble spread, which is a diagnostic and not an uncertainty."""
-    error, spread = np.abs(rows.y - rows.output), rows.spread
-    bins = np.array_split(np.argsort(spread, kind="stable"), min(_SPREAD_BINS, len(spread)))
+def _error_by_std(rows: Predictions, random_state: int) -> dict[str, Any] | None:
+    """Errors by the predicted standard deviation; None if the model predicts none."""
+    if rows.std is None:
+        return None
+    error, std = np.abs(rows.y - rows.output), rows.std
+    bins = np.array_split(np.argsort(std, kind="stable"), min(_STD_BINS, len(std)))
     shown = _draw_points(len(error), random_state)
     return {
-        "correlation": _rank_correlation(spread, error),
-        "within": float((error <= 2 * spread).mean()),
+        "correlation": _rank_correlation(std, error),
+        "within": float((error <= 2 * std).mean()),
         "bins": records(
             n=[len(own) for own in bins],
-            spread=[spread[own].mean() for own in bins],
+            std=[np.sqrt((std[own] ** 2).mean()) for own in bins],
             error=[error[own].mean() for own in bins],
             deviation=[np.sqrt((error[own] ** 2).mean()) for own in bins],
         ),
-        "points": {"spread": spread[shown], "error": error[shown]},
+        "points": {"std": std[shown], "error": error[shown]},
     }
 
 
-def _error_by_known_share(rows: Predictions) -> dict[str, Any]:
-    """Mean absolute error of the rows with at least a given known share.
+def _error_by_coverage(rows: Predictions) -> dict[str, Any]:
+    """Mean absolute error of the rows with the smallest predicted standard deviation.
 
-    The ensemble spread is not used to rank rows: it is smallest for rows without known values.
+    If the model predicts none, rows are ranked by their known share. The ensemble spread is not
+    used: it is smallest for rows without known values.
     """
     error = np.abs(rows.y - rows.output)
-    levels, which = np.unique(-np.round(rows.known_share, 9), return_inverse=True)
+    ranked = -rows.known_share if rows.std is None else rows.std
+    rounded = np.round(ranked, 9) if rows.std is None else ranked
+    levels, which = np.unique(rounded, return_inverse=True)
     n = np.bincount(which).cumsum()
     mean, share = np.bincount(which, error).cumsum() / n, n / len(error)
-    shown = evenly_spaced(len(levels))
+    shown = evenly_spaced(len(levels), first=min(19, len(levels) - 1) if len(levels) > 60 else 0)
     last = np.unique(np.searchsorted(share, np.subtract(_COVERAGES, 1e-9)))[::-1]
-    limit = -levels[last]
+    limit = -levels[last] if rows.std is None else levels[last]
     return {
         "measure": "mean absolute error",
+        "by": "known share" if rows.std is None else "std",
         "coverage": share[shown],
         "value": mean[shown],
         "points": records(coverage=share[last], rows=n[last], value=mean[last], limit=limit),

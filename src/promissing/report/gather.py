@@ -35,6 +35,7 @@ from promissing.report.evaluate import (
     predict_rows,
     records,
 )
+from promissing.report.uncertainty import FEWEST, measure_next, sets_and_intervals
 from promissing.report.words import add_words, clip, number
 
 __all__ = ["STRATEGIES", "as_json_types", "gather", "pick_rows"]
@@ -134,7 +135,7 @@ def gather(
         problem, folds = _read_old(problem, folds, model, old)
     table = frame if frame is not None else problem.X.assign(**{problem.target: problem.y})
     names = None if strategies is None else tuple(strategies)
-    step = _Steps(progress, folds + 5 + (folds or 5) * len(names or ()))
+    step = _Steps(progress, folds + 7 + (folds or 5) * len(names or ()))
     step("missing values")
     missing = describe(table, target=problem.target)
     scored, explained, notes = predict_rows(
@@ -147,24 +148,19 @@ def gather(
         progress=lambda done, total, what: step(f"fold {done + 1} of {total}"),
     )
     groups = _groups(problem, explained)
-    levels = [("column", None)] if groups is None else [("modality", groups), ("column", None)]
-    report: dict[str, Any] = {
-        "format": 2,
-        "source": source,
-        "target": problem.target,
-        "target_short": clip(problem.target, 60),
-        "kind": _kind(scored.classes),
-        "classes": None if scored.classes is None else [str(label) for label in scored.classes],
-        "positive": None if scored.positive is None else str(scored.positive),
-        "columns": [str(name) for name in scored.X.columns],
-        "unit": levels[0][0],
-        "modalities": groups,
-        "notes": [*problem.notes, *notes],
-        "explained": "the folds" if explained.folds else "the model",
-        "missing": missing,
-    }
+    levels: list[tuple[str, Groups]] = [("column", None)]
+    levels = levels if groups is None else [("modality", groups), *levels]
+    report = _heading(problem, scored, groups, source, [*problem.notes, *notes])
+    report |= {"explained": "the folds" if explained.folds else "the model", "missing": missing}
     step("prediction performance")
     report |= evaluate(scored, random_state)
+    step("prediction sets and intervals")
+    report["sets"], sets = sets_and_intervals(scored, random_state)
+    if report["sets"] is None:
+        report["notes"].append(
+            "There are too few rows for prediction sets or intervals: every fold needs "
+            f"{2 * FEWEST}."
+        )
     step("information loss")
     labels = _row_names(table, problem, explained)
     report["information_loss"] = _information_loss(explained, groups, labels, random_state)
@@ -175,20 +171,40 @@ def gather(
             for unit, members in levels
         ]
     }
+    step("what to measure next")
+    report["next_measurement"] = measure_next(explained, groups, levels[0][0], random_state)
     step("individual rows")
-    report["rows"] = _individual_rows(explained, levels, labels, rows, random_state)
-    report["comparison"] = None
-    if names is not None:
-        try:
-            report["comparison"] = _compare(problem, scored, names, settings, random_state, step)
-        except (ValueError, RuntimeError) as error:  # For example, too few rows of a class.
-            report["notes"].append(f"Strategies were not compared: {error}")
+    sets = sets if explained is scored else {}
+    report["rows"] = _individual_rows(explained, levels, labels, rows, random_state, sets)
+    report["comparison"] = _compare(problem, scored, names, settings, random_state, step)
+    if isinstance(report["comparison"], str):
+        report["notes"].append(report["comparison"])
+        report["comparison"] = None
     report["provenance"] = _provenance(problem, scored, random_state, command)
-    report = as_json_types(report)
+    report = dict(as_json_types(report))
     add_words(report)
     step("")
     report["provenance"]["seconds"] = round(time.perf_counter() - start, 1)
     return report
+
+
+def _heading(
+    problem: PredictionTask, scored: Predictions, groups: Groups, source: str, notes: list[str]
+) -> dict[str, Any]:
+    """Return what the report is about."""
+    return {
+        "format": 3,
+        "source": source,
+        "target": problem.target,
+        "target_short": clip(problem.target, 60),
+        "kind": _kind(scored.classes),
+        "classes": None if scored.classes is None else [str(label) for label in scored.classes],
+        "positive": None if scored.positive is None else str(scored.positive),
+        "columns": [str(name) for name in scored.X.columns],
+        "unit": "column" if groups is None else "modality",
+        "modalities": groups,
+        "notes": notes,
+    }
 
 
 def _read_old(
@@ -254,27 +270,32 @@ def _row_names(table: pd.DataFrame, problem: PredictionTask, explained: Predicti
 def _compare(
     problem: PredictionTask,
     scored: Predictions,
-    strategies: tuple[str, ...],
+    strategies: tuple[str, ...] | None,
     settings: Mapping[str, Any] | None,
     random_state: int,
     step: _Steps,
-) -> dict[str, Any]:
-    """Compare strategies on the evaluated rows, or on some of them."""
+) -> dict[str, Any] | str | None:
+    """Compare strategies on the evaluated rows, or say why this is not possible."""
+    if strategies is None:
+        return None
     rows, folds = scored.position, scored.folds or 5
     if len(rows) > _COMPARED_ROWS:
         rng = np.random.default_rng(random_state)
         rows = np.sort(rng.choice(rows, _COMPARED_ROWS, replace=False))
-    result = compare(
-        problem.X.iloc[rows],
-        np.asarray(problem.y)[rows],
-        task=problem.task,
-        strategies=strategies,
-        modalities=problem.modalities,
-        folds=folds,
-        settings=settings,
-        random_state=random_state,
-        progress=lambda done, total, what: step(f"comparison, {what}") if what else None,
-    )
+    try:
+        result = compare(
+            problem.X.iloc[rows],
+            np.asarray(problem.y)[rows],
+            task=problem.task,
+            strategies=strategies,
+            modalities=problem.modalities,
+            folds=folds,
+            settings=settings,
+            random_state=random_state,
+            progress=lambda done, total, what: step(f"comparison, {what}") if what else None,
+        )
+    except (ValueError, RuntimeError) as error:  # For example, too few rows of a class.
+        return f"Strategies were not compared: {error}"
     return {
         "metric": result.metric,
         "rows": len(rows),
@@ -421,6 +442,7 @@ def _individual_rows(
     labels: Sequence[str],
     limit: int,
     random_state: int,
+    sets: Mapping[int, str],
 ) -> dict[str, Any]:
     """Some rows of every kind of outcome, each with the effects of its groups and columns."""
     kinds, outcome = _outcomes(explained)
@@ -441,7 +463,8 @@ def _individual_rows(
                 "decision": _as_text(explained.decision[row]),
                 "prediction": effects[0].prediction[i],
                 "certainty": None if explained.classes is None else explained.output[row].max(),
-                "spread": explained.spread[row],
+                "std": None if explained.std is None else explained.std[row],
+                "set": sets.get(int(row)),
                 "known": explained.known_share[row],
                 "outcome": int(outcome[row]),
                 "bars": [

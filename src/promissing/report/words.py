@@ -104,12 +104,14 @@ def add_words(report: Found) -> None:
     sections: dict[str, tuple[str, Callable[[Found, Found], tuple[str, list[str]]]]] = {
         "missing": ("Missing values", _missing),
         "prediction": ("Prediction performance", _regression if is_regression else _classes),
-        "calibration": ("Ensemble spread", _ensemble_spread)
+        "calibration": ("Predicted standard deviation", _predicted_std)
         if is_regression
         else ("Calibration", _calibration),
+        "sets": ("Prediction intervals" if is_regression else "Prediction sets", _sets),
         "information_loss": ("Predictions with less information", _information_loss),
-        "coverage": ("Abstention", _known_share if is_regression else _abstention),
+        "coverage": ("Abstention", _abstention_of_numbers if is_regression else _abstention),
         "importance": ("Feature importance", _importance),
+        "next_measurement": ("What to measure next", _next),
         "rows": ("Individual rows", _rows),
         "comparison": ("Comparison of strategies", _comparison),
         "provenance": ("Training summary", _training),
@@ -232,19 +234,82 @@ def _trend(found: Found, name: str, show: Callable[[float], str]) -> list[str]:
     ]
 
 
-def _ensemble_spread(found: Found, report: Found) -> tuple[str, list[str]]:
+def _predicted_std(found: Found, report: Found) -> tuple[str, list[str]]:
     rank = found["correlation"]
-    headline = "Rows with a larger ensemble spread have larger errors"
+    headline = "Rows with a larger predicted standard deviation have larger errors"
     if rank is None or rank < 0.1:
-        headline = "The ensemble spread is hardly related to the error"
+        headline = "The predicted standard deviation is hardly related to the error"
     return headline, [
-        "The prediction is the mean of several networks, and the ensemble spread is the standard "
-        "deviation between them. The spread is a diagnostic and not the uncertainty of a "
-        "prediction: it does not include the noise in the target, and it shrinks as values go "
-        "missing, because every network then predicts the mean. Its rank correlation with the "
-        f"absolute error is {number(rank, 2)}. {percent(found['within'])} of the errors are "
-        "smaller than twice the spread."
+        "The model predicts a standard deviation with every number. It includes the noise in the "
+        "target and grows as values go missing. Its rank correlation with the absolute error is "
+        f"{number(rank, 2)}. {percent(found['within'])} of the errors are smaller than twice the "
+        "predicted standard deviation; with normal errors this would be 95 %."
     ]
+
+
+def _sets(found: Found, report: Found) -> tuple[str, list[str]]:
+    numeric = report["kind"] == "regression"
+    what = "interval" if numeric else "set"
+    groups = [one for one in found["by_missing"] if one["n"] >= 20]
+    text = (
+        f"A prediction {what} holds the true {'value' if numeric else 'class'} with a confidence "
+        f"of {percent(found['level'])}. It was calibrated with other rows than those it is "
+        f"measured on: in {count(found['rows'], 'row')} the share is {percent(found['coverage'])}. "
+    )
+    if len(groups) > 1:
+        least = min(groups, key=lambda one: one["coverage"])
+        text += (
+            f"In groups of 20 or more rows with a similar share of missing values it is lowest at "
+            f"{percent(least['coverage'])} ({least['missing']} missing, {count(least['n'], 'row')}"
+            "). "
+        )
+    if numeric:
+        text += (
+            f"The mean width is {number(found['size'])}. One interval for all rows, without a "
+            f"model, would need {number(found['constant'])}."
+        )
+    else:
+        text += (
+            f"A set holds {number(found['size'], 2)} of {count(round(found['constant']))} classes "
+            f"on average, and {percent(found['certain'])} of the sets hold one class. A set with "
+            "several classes says that the known values do not decide."
+        )
+    # The Wilson interval of a group that is clearly below the level does not reach it.
+    low = [one for one in groups if one["high"] < found["level"]]
+    headline = f"The {what}s reach their confidence, also in rows with missing values"
+    if low:
+        headline = (
+            f"The {what}s cover too few rows with {join_names([g['missing'] for g in low])} missing"
+        )
+    elif len(groups) < 2:
+        headline = f"The {what}s reach their confidence"
+    return headline, [text]
+
+
+def _next(found: Found, report: Found) -> tuple[str, list[str]]:
+    names = [_quoted(one["name"]) for one in found["order"] if one["gain"] > 0][:3]
+    if not names:
+        return "No value changes the predictions", ["There is nothing worth measuring."]
+    worst = found["outages"][0]
+    points = "percentage points of accuracy"
+    if report["kind"] == "regression":
+        points = "percent of the variance"
+    text = (
+        f"The order says which {found['unit']} to obtain first if nothing is known about a row, "
+        "and which one after it. The expected loss is that of the model before a value is known, "
+        "compared with its prediction when all values are known."
+    )
+    fall, error = 100 * worst["fall"], 100 * worst["error"]
+    cost = (
+        f"If a {found['unit']} is no longer available, predictions become worse. The largest cost "
+        f"was measured without {_quoted(worst['name'])}: {number(fall, 2)} {points} "
+        f"(standard error {number(error, 2)})."
+    )
+    if fall < 2 * error:
+        cost = (
+            f"No {found['unit']} alone costs clearly more than its standard error when it is lost."
+        )
+    return f"Measure {join_names(names)} first", [text, cost]
 
 
 def _calibration(found: Found, report: Found) -> tuple[str, list[str]]:
@@ -305,20 +370,28 @@ def _information_loss(found: Found, report: Found) -> tuple[str, list[str]]:
     ]
 
 
-def _known_share(found: Found, report: Found) -> tuple[str, list[str]]:
-    how = (
-        "Rows are ranked by their share of known values. The ensemble spread is not used, because "
-        "it shrinks as values go missing."
-    )
+def _abstention_of_numbers(found: Found, report: Found) -> tuple[str, list[str]]:
+    by_std = found["by"] == "std"
+    how = "Rows are ranked by the predicted standard deviation."
+    if not by_std:
+        how = (
+            "Rows are ranked by their share of known values, because this model predicts no "
+            "standard deviation."
+        )
     if len(found["points"]) < 2:
         return "The rows cannot be ranked, because about the same share of each is known", [how]
     whole = found["points"][0]
     half = min(found["points"], key=lambda one: abs(one["coverage"] - 0.5))
     effect = "lowers" if half["value"] < 0.95 * whole["value"] else "hardly lowers"
-    return f"Leaving out the rows with most missing values {effect} the error", [
-        f"{how} {percent(half['coverage'])} of the rows have a known share of at least "
-        f"{percent(half['limit'])}. Their mean absolute error is {number(half['value'])}. The mean "
-        f"absolute error of all rows is {number(whole['value'])}."
+    left = "the most uncertain rows" if by_std else "the rows with most missing values"
+    limit = (
+        f"a standard deviation of at most {number(half['limit'])}"
+        if by_std
+        else f"a known share of at least {percent(half['limit'])}"
+    )
+    return f"Leaving out {left} {effect} the error", [
+        f"{how} {percent(half['coverage'])} of the rows have {limit}. Their mean absolute error is "
+        f"{number(half['value'])}. The mean absolute error of all rows is {number(whole['value'])}."
     ]
 
 
@@ -331,8 +404,23 @@ def _abstention(found: Found, report: Found) -> tuple[str, list[str]]:
     return headline, [
         "The model can abstain on rows with low certainty instead of predicting a class. The "
         f"accuracy on all rows is {percent(whole['value'], 1)}. On the 80 % of the rows with the "
-        f"highest certainty (at least {percent(part['limit'])}), it is {percent(part['value'], 1)}."
+        f"highest certainty (at least {percent(part['limit'])}), it is "
+        f"{percent(part['value'], 1)}.",
+        _threshold(found),
     ]
+
+
+def _threshold(found: Found) -> str:
+    """Describe the threshold whose accuracy is guaranteed."""
+    goal = (
+        f"an accuracy of {percent(found['target'])} with {percent(found['confidence'])} confidence"
+    )
+    if found["threshold"] is None:
+        return f"No threshold of the certainty reaches {goal} on these rows."
+    return (
+        f"For {goal}, predict only where the certainty is above {percent(found['threshold'], 1)}. "
+        f"This decides {percent(found['decided'])} of the rows."
+    )
 
 
 def _importance(found: Found, report: Found) -> tuple[str, list[str]]:

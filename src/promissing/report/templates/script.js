@@ -83,12 +83,14 @@
     const known = `${percent(row.known)} of the values are known.`;
     if (numeric) {
       return `The predicted value is ${number(row.prediction)}, and the true value is ${row.truth}. ` +
-        `The ensemble spread is ${number(row.spread)}. ${known}`;
+        (row.std === null ? "" : `The predicted standard deviation is ${number(row.std)}. `) +
+        (row.set === null ? "" : `With a confidence of 90\u00a0%, the value is from ${row.set}. `) + known;
     }
     const right = row.truth === row.decision;
     const outcome = classes.length === 2 ? ` (${row.outcomeName})` : right ? " (correct)" : " (incorrect)";
     let text = `The predicted class is ${row.decision}, with a probability of ${percent(row.certainty)}. The true ` +
-      `class is ${row.truth}${outcome}. The ensemble spread is ${percent(row.spread)}. ${known}`;
+      `class is ${row.truth}${outcome}. ` +
+      (row.set === null ? "" : `With a confidence of 90\u00a0%, the class is ${row.set}. `) + known;
     const small = row.smallest;
     if (small && small.names && small.names.length) {
       text += ` The predicted class would be ${small.decision} if ${small.names.join(" and ")} ` +
@@ -156,7 +158,7 @@
   const ORDERS = {
     place: (a, b) => a.place - b.place, prediction: (a, b) => b.prediction - a.prediction,
     uncertain: (a, b) => a.certainty - b.certainty, certain: (a, b) => b.certainty - a.certainty,
-    spread: (a, b) => b.spread - a.spread, known: (a, b) => a.known - b.known,
+    std: (a, b) => b.std - a.std, known: (a, b) => a.known - b.known,
   };
   const choose = () => {
     const before = shown[current];
