@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from promissing.inspection.masked import MaskedPredictions
+from promissing.missingness import remove
 from promissing.report.evaluate import Predictions, records
 from promissing.uncertainty import (
     AcquisitionPlan,
@@ -35,12 +36,13 @@ def sets_and_intervals(
     """Return the coverage of prediction sets or intervals, and the set of every row as text.
 
     The rows of each model are divided into two halves. Each half calibrates the sets of the other
-    one, so no row is in the calibration of its own set. The result is None if there are too few
-    rows.
+    one, so no row is in the calibration of its own set. The coverage by the share of missing values
+    also counts every row a second time, after a random share of its values was removed. The result
+    is None if there are too few rows.
     """
     rng = np.random.default_rng(random_state)
     share = min(1.0, _MOST / len(rows.y))
-    covered, sizes, shares = [], [], []
+    covered, sizes, shares, removed = [], [], [], []
     said: dict[int, str] = {}
     for model, own in rows.models:
         usable = own
@@ -51,13 +53,20 @@ def sets_and_intervals(
         if len(halves[0]) < FEWEST:
             return None, {}
         for calibration, judged in (halves, halves[::-1]):
-            hit, size, texts = _predict(rows, model, calibration, judged, random_state)
-            covered.append(hit)
-            sizes.append(size)
-            shares.append(1 - rows.known_share[judged])
-            said |= dict(zip(judged.tolist(), texts, strict=True))
-    hit, size, missing = (np.concatenate(parts) for parts in (covered, sizes, shares))
+            X = rows.X.iloc[judged]
+            lost = rng.random(X.shape) < rng.random((len(X), 1))
+            conformal = _calibrate(rows, model, calibration, random_state)
+            for less, own_X in ((False, X), (True, remove(X, lost))):
+                hit, size, texts = _predict(conformal, own_X, rows.y[judged])
+                covered.append(hit)
+                sizes.append(size)
+                shares.append(1 - model.known_share(own_X))
+                removed.append(np.full(len(hit), less))
+                if not less:
+                    said |= dict(zip(judged.tolist(), texts, strict=True))
+    hit, size, missing, again = map(np.concatenate, (covered, sizes, shares, removed))
     table = CoverageByMissing.of(hit, size, missing, LEVEL)
+    hit, size = hit[~again], size[~again]
     found = {
         "level": LEVEL,
         "rows": len(hit),
@@ -70,25 +79,24 @@ def sets_and_intervals(
     return found, said
 
 
-def _predict(
-    rows: Predictions, model: Any, calibration: Array, judged: Array, random_state: int
-) -> tuple[Array, Array, list[str]]:
+def _calibrate(rows: Predictions, model: Any, calibration: Array, random_state: int) -> Any:
+    """Return the model with calibrated sets or intervals."""
+    wrapper = ConformalRegressor if rows.classes is None else ConformalClassifier
+    made = wrapper(model, prefit=True, confidence_level=LEVEL, random_state=random_state)
+    y = rows.y.astype(float) if rows.classes is None else rows.y
+    return made.conformalize(rows.X.iloc[calibration], y[calibration])
+
+
+def _predict(conformal: Any, X: Any, y: Array) -> tuple[Array, Array, list[str]]:
     """Return which sets hold the truth, their sizes, and the sets as text."""
-    X, y = rows.X, rows.y
-    how: dict[str, Any] = {"prefit": True, "confidence_level": LEVEL, "random_state": random_state}
-    if rows.classes is not None:
-        conformal = ConformalClassifier(model, **how)
-        conformal.conformalize(X.iloc[calibration], y[calibration])
-        sets = np.asarray(conformal.predict_set(X.iloc[judged]))
+    if isinstance(conformal, ConformalClassifier):
+        sets = np.asarray(conformal.predict_set(X))
         labels = np.asarray(conformal.classes_)
-        truth = np.searchsorted(labels, y[judged])
         texts = [" or ".join(map(str, labels[own].tolist())) for own in sets]
-        return sets[np.arange(len(judged)), truth], sets.sum(axis=1).astype(float), texts
-    intervals = ConformalRegressor(model, **how)
-    intervals.conformalize(X.iloc[calibration], y[calibration].astype(float))
-    low, high = np.asarray(intervals.predict_interval(X.iloc[judged])).T
+        return sets[np.arange(len(y)), np.searchsorted(labels, y)], sets.sum(axis=1) * 1.0, texts
+    low, high = np.asarray(conformal.predict_interval(X)).T
     texts = [f"{a:.4g} to {b:.4g}" for a, b in zip(low, high, strict=True)]
-    return (low <= y[judged]) & (y[judged] <= high), high - low, texts
+    return (low <= y) & (y <= high), high - low, texts
 
 
 def _constant_size(rows: Predictions) -> float:

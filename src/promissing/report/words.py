@@ -259,7 +259,8 @@ def _sets(found: Found, report: Found) -> tuple[str, list[str]]:
     if len(groups) > 1:
         least = min(groups, key=lambda one: one["coverage"])
         text += (
-            f"In groups of 20 or more rows with a similar share of missing values it is lowest at "
+            "The chart counts every row again after a random share of its values was removed. In "
+            f"groups of 20 or more rows it is lowest at "
             f"{percent(least['coverage'])} ({least['missing']} missing, {count(least['n'], 'row')}"
             "). "
         )
