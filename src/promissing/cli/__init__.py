@@ -31,8 +31,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"promissing.cli.{cmd_name}")
-        # The command "next" has the name of a built-in function, so it ends in an underscore.
-        command: click.Command = getattr(module, module.__all__[0])
+        # "next" has the name of a built-in function, so its function is called "next_".
+        command: click.Command = getattr(module, "next_" if cmd_name == "next" else cmd_name)
         return command
 
 

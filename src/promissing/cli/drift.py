@@ -40,7 +40,7 @@ def drift(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Compare the missing values of FILE with those in the training of MODEL.
+    """Compare missing values in FILE with those in training.
 
     A column has changed if it is missing more or less often than in training. The cost is the
     expected loss of accuracy (or of explained variance) if the column is missing in every row.

@@ -69,7 +69,7 @@ def next_(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """List the missing values of FILE in the order in which to obtain them.
+    """List what to measure next in the rows of FILE.
 
     The gain of a value is the expected fall of the loss of MODEL when it becomes known. The order
     is by gain per cost.
