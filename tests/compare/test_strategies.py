@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from promissing.compare import strategies
-from promissing.compare.wrappers import LabelCodes
+from promissing.compare.wrappers import AugmentedRows, LabelCodes
 from promissing.estimators.mlp import NanMLPClassifier
 
 SMALL = {"hidden_layer_sizes": (3,), "max_iter": 3}
@@ -350,3 +350,20 @@ def test_old_names_work_with_a_warning():
     assert model.max_iter == SMALL["max_iter"]
     with pytest.warns(FutureWarning, match=r"is now `Strategy.description`"):
         assert strategies.STRATEGIES["zero"].what == "Impute 0."
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_rows_are_copied_with_fewer_values_for_training(network):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    y = np.where(X["a"] > 0, "yes", "no")
+    plain = HistGradientBoostingClassifier(max_iter=20, random_state=0)
+    if network:
+        plain = NanMLPClassifier(n_members=1, max_iter=20, early_stopping=True, random_state=0)
+    made = AugmentedRows(plain, copies=3, empty=0.5, random_state=0).fit(X, y)
+    share = (y == "yes").mean()
+    empty = X[:1] * np.nan
+    assert made.predict_proba(empty)[0, 1] == pytest.approx(share, abs=0.1)
+    assert (made.predict(X) == y).mean() > 0.85
+    with pytest.raises(ValueError, match="copies"):
+        AugmentedRows(plain, copies=1).fit(X, y)
