@@ -32,7 +32,7 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from promissing import NanMLPClassifier, NanMLPRegressor, metrics, missingness
+from promissing import NanMLPClassifier, NanMLPRegressor, datasets, metrics, missingness
 from promissing.compare import strategies
 from promissing.compare.wrappers import AugmentedRows
 from promissing.uncertainty import ConformalClassifier, ConformalRegressor, acquisition_curve
@@ -50,6 +50,7 @@ NAMES = {"ours": "promissing", "hgb": "HGB", "catboost": "CatBoost", "mean": "me
          "mean+indicator+augment": "mean + indicator, augmented"}  # fmt: skip
 LEVEL = 0.9
 TRAIN_ROWS, CALIBRATION_ROWS, TEST_ROWS = 5000, 1000, 3000
+MOST_ROWS = 20_000  # Rows of a table from which those are drawn, the same for every seed.
 SHARES = (0.0, 0.25, 0.5, 0.75)
 GROUPS = ("0 %", "1 - 25 %", "25 - 50 %", "50 - 75 %", "75 - 99 %", "100 %", "best column")
 LAST = {
@@ -65,6 +66,8 @@ CORRELATION, SYNTHETIC_SHARE = 0.8, 0.2
 SYNTHETIC_ROWS = (500, 250, 100)  # Training, calibration, test rows for each number of values.
 AUDITS = 10  # Repetitions in which "exact" and "nested" are run: they predict again for every mask.
 
+# Acquisition takes a minute for each table and seed: at most so many tables, evenly spread.
+ACQUISITION_TABLES = 6
 CUBES = ("cube", "cube_nm")
 POLICIES = ("global", "importance", "greedy", "learned", "random")
 
@@ -110,21 +113,23 @@ def run_study(
     _require("part", parts, PARTS)
     _require("model", models, MODELS)
     _require("table", chosen, tuple(half_of))
+    task_of = {one.slug: one.task for one in datasets.load_many(data=data).datasets}
     batches = []
+    for part, work in (("decisions", decisions), ("coverage", coverage)):
+        for table, seed in product(chosen if part in parts else (), range(seeds)):
+            more = part == "decisions" and task_of[table] == "binary"
+            for model in (*models, *MORE_RIVALS) if more else models:
+                arguments = {"table": table, "model": model, "seed": seed}
+                batches.append(Batch(f"{part}/{table}/{model}/{seed}", work, arguments))
+    if "acquisition" in parts:
+        step = max(1, round(len(chosen) / ACQUISITION_TABLES))
+        for table, seed in product((*chosen[::step][:ACQUISITION_TABLES], *CUBES), range(seeds)):
+            arguments = {"table": table, "seed": seed}
+            batches.append(Batch(f"acquisition/{table}/{seed}", acquisition, arguments))
     if "synthetic" in parts:
         for model, seed in product(models, range(repetitions)):
             arguments = {"model": model, "seed": seed}
             batches.append(Batch(f"synthetic/{model}/{seed}", synthetic, arguments))
-    for part, work in (("coverage", coverage), ("decisions", decisions)):
-        rivals = (*models, *MORE_RIVALS) if part == "decisions" else models
-        for table, seed, model in product(chosen, range(seeds), rivals):
-            if part in parts:
-                arguments = {"table": table, "model": model, "seed": seed}
-                batches.append(Batch(f"{part}/{table}/{model}/{seed}", work, arguments))
-    if "acquisition" in parts:
-        for table, seed in product((*chosen, *CUBES), range(seeds)):
-            arguments = {"table": table, "seed": seed}
-            batches.append(Batch(f"acquisition/{table}/{seed}", acquisition, arguments))
     record = {"parts": list(parts), "tables": chosen, "models": list(models), "seeds": seeds}
     record |= {"repetitions": repetitions, "ours": str(NanMLPClassifier().get_params())}
     context = {"data": data, "threads": max(1, cpu_count() // jobs)}
@@ -154,7 +159,7 @@ def build(model: str, task: str, seed: int) -> Any:
 @lru_cache(maxsize=1)
 def load(table: str, seed: int, data: str) -> tuple[list[pd.DataFrame], list[Any], str, str]:
     """Return the training, calibration and test rows, their targets, the task and best column."""
-    X, y, task, ranked = accuracy.load(table, 10**6, data)
+    X, y, task, ranked = accuracy.load(table, MOST_ROWS, data)
     rows = np.arange(len(X))
     classes = y if task == "classification" else None
     test = min(TEST_ROWS, int(0.3 * len(X)))
