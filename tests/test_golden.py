@@ -1,7 +1,10 @@
 """Predictions that must not change from one version to the next; see `tests/golden/cases.py`.
 
 On the machine that wrote the golden files they agree bit for bit, which ``PROMISSING_EXACT=1``
-checks. Elsewhere, and without the compiler's optimisations, training rounds differently.
+checks. Elsewhere, and without the compiler's optimisations, training rounds differently. Adam
+divides gradients by their size, so it turns the rounding error of a gradient of nearly zero into a
+whole step. This happens in the case `mixed`, which is therefore only compared bit for bit;
+`mixed_sgd` is the same case without such steps.
 """
 
 import os
@@ -13,10 +16,12 @@ from golden import cases
 import promissing
 
 GOLDEN = np.load(cases.HERE / "predictions.npz")
+EXACT = bool(os.environ.get("PROMISSING_EXACT"))
+TRAINED = [name for name in GOLDEN.files if EXACT or name != "mixed"]
 
 
 def assert_same(found, expected):
-    if os.environ.get("PROMISSING_EXACT"):
+    if EXACT:
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
@@ -27,7 +32,7 @@ def made():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GOLDEN.files)
+@pytest.mark.parametrize("name", TRAINED)
 def test_training_gives_the_golden_predictions(made, name):
     assert_same(made[name], GOLDEN[name])
 

@@ -95,6 +95,8 @@ def _fits():
         X,
     )
     yield "mixed", NanMLPClassifier(**RECIPE).fit(frame, mixed_level > 0), frame
+    sgd = {**RECIPE, "solver": "sgd", "alpha": 1e-4, "learning_rate_init": 0.1}
+    yield "mixed_sgd", NanMLPClassifier(**sgd).fit(frame, mixed_level > 0), frame
     yield "weights", NanMLPClassifier(**RECIPE).fit(X, level > 0, weight), X
     balanced = NanMLPClassifier(**RECIPE, class_weight="balanced")
     yield "balanced", balanced.fit(X, level > 0.8), X
