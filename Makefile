@@ -70,7 +70,7 @@ docs: .venv/docs
 .venv/base: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable ".[demo]"
 	touch $@
 
 # torch is installed first and alone: resolved with other packages, a newer build brings CUDA.

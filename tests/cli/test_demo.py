@@ -1,52 +1,63 @@
 """promissing demo: what it prints and leaves behind. Its parts have tests of their own."""
 
 import json
+from functools import partial
 
+import numpy as np
+import pytest
 from click.testing import CliRunner
-from plain import classifier
 
-from promissing import load, report
+import promissing
+from promissing import NanMLPClassifier, datasets, load, report
 from promissing.cli import main
-from promissing.estimators import fusion
 from promissing.io import task as problem
 from promissing.io.files import read_table
-
-LINE = {"title": "mean", "mean": 0.6, "spread": 0.1, "difference": 0.0, "p": None, "seconds": 1.0}
-COMPARED = {"metric": "AUC", "folds": 5, "items": [LINE], "recommendation": "Take the mean."}
+from promissing.uncertainty import AcquisitionPlan, ConformalClassifier, SelectiveClassifier
 
 
-def quick(posed, **settings):
-    return classifier((2,), augment=True, random_state=0, **settings | {"n_members": 2})
+@pytest.fixture
+def few_people(monkeypatch):
+    """A tenth of the survey, and one small network."""
+    survey = datasets.load_nhanes()
+    rows = np.random.default_rng(0).permutation(len(survey.y))[:500]
+    small = survey._replace(X=survey.X.iloc[rows], y=survey.y.iloc[rows])
+    monkeypatch.setattr(datasets, "load_nhanes", lambda: small)
+    small_network = {"hidden_layer_sizes": (4,), "n_members": 1, "n_bins": 0}
+    monkeypatch.setattr(promissing, "NanMLPClassifier", partial(NanMLPClassifier, **small_network))
 
 
-def test_it_shows_a_fading_patient_a_comparison_and_where_the_report_is(tmp_path, monkeypatch):
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:No threshold reaches an accuracy")
+def test_it_predicts_loses_examinations_and_says_where_the_report_is(
+    few_people, tmp_path, monkeypatch
+):
     asked = {}
 
     def gather(posed, **given):
         asked.update(given, columns=posed.X.shape[1])
-        return {"comparison": COMPARED}
+        return {"kind": "binary"}
 
-    monkeypatch.setattr(fusion, "build", quick)
     monkeypatch.setattr(report, "gather", gather)
     monkeypatch.setattr(report, "render", lambda found: "<!doctype html>")
-    result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "demo"), "--epochs", "1"])
+    out = tmp_path / "demo"
+    result = CliRunner().invoke(main, ["demo", "--out", str(out), "--epochs", "5"])
     assert result.exit_code == 0, result.output
-    assert asked["columns"] == 211
-    assert asked["settings"] == {"max_iter": 1, "n_members": 4}
-
-    fading = [line.split() for line in result.stdout.splitlines() if "%" in line]
-    assert [words[0] for words in fading[1:]] == ["nothing", *["+"] * 12]
-    assert fading[1][1] == "100%"
-    assert fading[-1][2] == "0%"
-    assert "Take the mean." in result.stdout
+    assert asked["columns"] == 36
+    assert asked["folds"] == 0
+    assert "500 adults, 36 columns from 9 examinations" in result.stdout
+    for outage in ("nothing", "blood tests", "all but the interview", "the interview"):
+        assert f"  {outage}  " in result.stdout
     assert "report.html: open it in a browser" in result.stdout.replace("\n", "")
 
-    out = tmp_path / "demo"
     assert (out / "report.html").read_text() == "<!doctype html>"
-    assert json.loads((out / "report.json").read_text()) == {"comparison": COMPARED}
-    assert read_table(out / "cohort.csv").shape == (376, 212)
-    assert len(problem.read_modalities(out / "modalities.toml")) == 12
-    assert load(out / "model.safetensors").classes_.tolist() == ["no", "yes"]
+    assert json.loads((out / "report.json").read_text()) == {"kind": "binary"}
+    assert read_table(out / "new.csv").shape == (120, 37)
+    assert read_table(out / "train.csv").shape == (380, 37)
+    assert len(problem.read_modalities(out / "examinations.toml")) == 9
+    model = load(out / "model.safetensors")
+    assert model.classes_.tolist() == ["no", "yes"]
+    for kind in (ConformalClassifier, SelectiveClassifier, AcquisitionPlan):
+        kind.from_model(model)
 
 
 def test_a_directory_that_is_a_file_is_refused(tmp_path):

@@ -1,7 +1,8 @@
-"""Datasets: the benchmark tables of the paper, from a directory or OpenML, and generated tables."""
+"""Datasets: the benchmark tables of the paper, a health survey, and generated tables."""
 
 from promissing.datasets.generated import Cohort, Truth, make_cohort, make_xor
 from promissing.datasets.loading import Dataset, Loaded, available, load, load_many
+from promissing.datasets.nhanes import load_nhanes
 from promissing.datasets.registry import DatasetError, Table, UnknownTableError, tables
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "available",
     "load",
     "load_many",
+    "load_nhanes",
     "make_cohort",
     "make_xor",
     "tables",
