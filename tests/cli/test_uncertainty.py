@@ -92,9 +92,11 @@ def test_predict_adds_intervals_and_abstains_by_width(place):
     limit = float((made["upper"] - made["lower"]).median())
     abstaining = read(run(*call, "--max-width", limit))
     wide = made["upper"] - made["lower"] > limit
-    assert ((abstaining["prediction"] == "") == wide).all()
     assert "lower" not in abstaining
-    assert abstaining["reason"][wide].str.startswith("interval width").all()
+    empty = made["known"] == 0
+    assert ((abstaining["prediction"] == "") == (wide | empty)).all()
+    assert abstaining["reason"][wide & ~empty].str.startswith("interval width").all()
+    assert (abstaining["reason"][empty] == "no value is known").all()
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,9 @@ def test_it_stops_where_nothing_could_change_the_decision(background):
     assert result.stop.tolist() == [True, False, True]
     assert result.change[0] < 0.05 < 0.3 < result.change[1]
     assert result.change[2] == 0
-    assert plan.next([[2.0, NAN, NAN, NAN]], confidence=0.999).stop.tolist() == [False]
+    assert plan.next([[2.0, NAN, NAN, NAN]], confidence=0.999).stop.tolist() == [True]
+    with pytest.raises(ValueError, match=r"needs 10,000 masked background rows"):
+        plan.next([[2.0, NAN, NAN, NAN]], confidence=0.9999)
 
 
 def test_the_curve_is_the_loss_after_every_step():

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 import promissing
 from promissing import NanMLPClassifier, NanMLPRegressor
-from promissing.uncertainty import ConformalClassifier, ConformalRegressor
+from promissing.uncertainty import ConformalClassifier, ConformalRegressor, storage
 from promissing.uncertainty.conformal import aps_scores
 
 QUICK = {"max_iter": 30, "max_leaf_nodes": 8}
@@ -474,7 +474,7 @@ def test_what_a_file_cannot_hold_is_refused(calibrated):
 
 def test_a_large_calibration_is_cut_to_the_limit(calibrated, monkeypatch):
     _, intervals, new = calibrated
-    monkeypatch.setattr("promissing.uncertainty.conformal.LARGEST", 2**14)
+    monkeypatch.setitem(storage.LARGEST, "conformal", 2**14)
     with pytest.warns(UserWarning, match="of them, drawn at random, are stored"):
         model = intervals.store()
     arrays = model.calibration_["conformal"][1]

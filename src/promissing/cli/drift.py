@@ -65,27 +65,28 @@ def drift(
 
             matplotlib.use("agg")
             _options.draw(found.plot().figure, plot)
+    unseen = None if found.unseen is None else int(found.unseen.sum())
     if as_json:
         records = table.astype(object).where(table.notna(), None).to_dict("records")
         document = {
             "rows": found.n_rows,
             "joint_p_value": found.joint_p_value,
-            "rows_with_unseen_patterns": int(found.unseen.sum()),
+            "rows_with_unseen_patterns": unseen,
             "columns": records,
         }
         _terminal.print_json(document)
     elif out != "-":
-        _show(found, table)
+        _show(found, table, unseen)
 
 
-def _show(found: Any, table: Any) -> None:
+def _show(found: Any, table: Any, unseen: int | None) -> None:
     """Print the columns with the largest changes."""
     out = _terminal.console()
     n, changed = len(table), int(found.drifted.sum())
     out.print(
         f"{found.n_rows:,} rows. {changed} of {n} columns are missing more or less often than in "
         f"training. All columns together: p = {found.joint_p_value:.3g}. Rows with a pattern of "
-        f"missing values that was never seen: {int(found.unseen.sum()):,}."
+        f"missing values that was never seen: {'unknown' if unseen is None else f'{unseen:,}'}."
     )
     rows = (
         (

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 _MIN_ROWS = 50  # With fewer rows, none are held out.
+_FEWEST_CALIBRATED = 9  # For prediction sets and intervals with a confidence of 0.9.
 _MOST_CLASSES = 10  # Classes shown in the terminal.
 
 
@@ -79,12 +80,24 @@ def fit(
     from promissing.estimators.fusion import build
     from promissing.io.files import FileError, check_target
 
+    if hold_out + calibrate >= 1:
+        raise ValueError(
+            f"--hold-out {hold_out:g} and --calibrate {calibrate:g} leave no rows for training. "
+            "Lower one of them."
+        )
     if out == "-":
         raise FileError("A model cannot be written to standard output. Give --out a file name.")
     check_target(out, (".safetensors",), special=False)
     _, problem = _options.read_problem(file, **given)
     rows, kept = _split(problem, np.arange(len(problem.y)), calibrate, seed)
+    if calibrate and len(kept) < _FEWEST_CALIBRATED:
+        raise ValueError(
+            f"--calibrate {calibrate:g} sets {len(kept)} of {len(problem.y)} rows aside, and "
+            f"calibration needs at least {_FEWEST_CALIBRATED}. Use a larger share or more rows."
+        )
     train, held = _split(problem, rows, hold_out / (1 - calibrate), seed)
+    if hold_out and not len(held):
+        _terminal.note(f"{len(rows)} rows are too few to hold some out, and all epochs run.")
     chosen = {"max_iter": epochs, "n_members": members, "augment": None if augment else False}
     model = build(
         problem,
@@ -123,7 +136,6 @@ def _split(problem: PredictionTask, rows: Any, share: float, seed: int) -> tuple
     import pandas as pd
 
     if len(rows) < _MIN_ROWS and share:
-        _terminal.note(f"{len(rows)} rows are too few to hold some out, and all epochs run.")
         share = 0.0
     order = np.random.default_rng(seed).permutation(rows)
     classes = problem.y.to_numpy() if problem.task == "classification" else np.zeros(max(rows) + 1)

@@ -71,8 +71,9 @@ def next_(
 ) -> None:
     """List what to measure next in the rows of FILE.
 
-    The gain of a value is the expected fall of the loss of MODEL when it becomes known. The order
-    is by gain per cost.
+    The gain of a value is the expected fall of the loss of MODEL when it becomes known after the
+    values before it. The order minimizes the loss per cost over all values; with --costs and no
+    --background, it is by the gain per cost of each value alone.
     """
     with _terminal.progress(f"Reading {model}") as step:
         from promissing.io.files import check_target, write_table
@@ -86,6 +87,7 @@ def next_(
                 "The model holds no order of measurements. Give --background a table of rows like "
                 "those of FILE, or fit the model with --calibrate 0.2."
             )
+        fitted.set_params(min_known=0.0)
         frame, X, identifier = _options.read_rows(fitted, file, strict=strict, **reading)
         X = _options.select_rows(X, rows, _FIRST_ROWS if out is None and not as_json else None)
         step("Ordering")

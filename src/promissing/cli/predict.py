@@ -170,7 +170,7 @@ def _abstain_by_accuracy(made: dict[str, Any], model: Any, X: Any, accuracy: flo
     """Leave the predictions blank that are not certain enough."""
     from promissing.uncertainty import SelectiveClassifier
 
-    _require_calibration(model, "--abstain-accuracy")
+    _require_calibration(model, "--abstain-accuracy", "selective")
     result = SelectiveClassifier.from_model(model, accuracy=accuracy).predict_selective(X)
     made["prediction"], made["reason"] = result.prediction, result.reason
     made["unsure"] = made["unsure"] | result.abstained
@@ -181,17 +181,18 @@ def _abstain_by_width(made: dict[str, Any], max_width: float, *, shown: bool) ->
     import numpy as np
 
     width = made["upper"] - made["lower"]
-    wide = width > max_width
+    empty = made["known"] == 0
+    wide = (width > max_width) | empty
     made["prediction"] = np.where(wide, np.nan, made["prediction"])
     texts = [f"interval width {w:.4g} is above {max_width:g}" for w in width]
-    made["reason"] = np.where(wide, texts, "")
+    made["reason"] = np.where(wide, np.where(empty, "no value is known", texts), "")
     made["unsure"] = made["unsure"] | wide
     if not shown:
         del made["lower"], made["upper"]
 
 
-def _require_calibration(model: Any, option: str) -> None:
-    if "conformal" not in model.calibration_:
+def _require_calibration(model: Any, option: str, section: str = "conformal") -> None:
+    if section not in model.calibration_:
         raise ValueError(f"{option} needs a calibrated model: fit it with --calibrate 0.2.")
 
 

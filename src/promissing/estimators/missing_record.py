@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MissingRecord"]
+__all__ = ["MissingRecord", "scramble"]
 
 Array = NDArray[Any]
 
-MOST_PATTERNS = 2_000  # Distinct patterns that are kept, the most frequent ones.
+MOST_SAMPLED = 500  # Training rows whose masks are kept.
+MOST_PATTERNS = 2**17  # Distinct patterns whose hashes are kept: 1 MB.
+_BLOCK_ROWS = 2**15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,12 +27,13 @@ class MissingRecord:
         Training rows.
     missing : ndarray of int (F,)
         Rows in which each feature is missing.
-    patterns : ndarray of bool (P, F)
-        The distinct patterns of missing features, the most frequent first; at most 2,000.
-    counts : ndarray of int (P,)
-        Rows with each pattern.
+    sample : ndarray of bool (S, F)
+        Whether a feature is missing in a row, for at most 500 rows that are drawn at random.
+    hashes : ndarray of int (P,)
+        Hashes of the distinct patterns of missing features; at most 131,072 of them.
     n_patterns : int
-        The number of distinct patterns in training, kept or not.
+        The number of distinct patterns in training. If there are more than hashes, it is not known
+        whether a pattern is new.
     loss : ndarray of float (F,) or None
         Expected increase of the loss if the feature is missing in every row: of the log loss, or of
         the squared error in units of the variance of the predictions.
@@ -47,8 +50,8 @@ class MissingRecord:
 
     n_rows: int
     missing: Array
-    patterns: Array
-    counts: Array
+    sample: Array
+    hashes: Array
     n_patterns: int
     loss: Array | None = None
     accuracy: Array | None = None
@@ -74,21 +77,11 @@ class MissingRecord:
         >>> MissingRecord.of(np.array([[True, False], [False, False]])).missing
         array([1, 0])
         """
-        return cls._of_patterns(absent, np.ones(len(absent), np.int64))
-
-    @classmethod
-    def _of_patterns(cls, absent: Array, weights: Array) -> MissingRecord:
-        packed = np.packbits(absent, axis=1)
-        _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-        counts = np.bincount(which.ravel(), weights).astype(np.int64)
-        order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
-        return cls(
-            n_rows=int(weights.sum()),
-            missing=(weights @ absent).astype(np.int64),
-            patterns=absent[first[order]],
-            counts=counts[order],
-            n_patterns=len(counts),
-        )
+        n = len(absent)
+        drawn = np.random.default_rng(0).permutation(n)[:MOST_SAMPLED]
+        found = np.unique(hash_patterns(absent))
+        missing = absent.sum(axis=0, dtype=np.int64)
+        return cls(n, missing, absent[drawn], found[:MOST_PATTERNS], len(found))
 
     def joined(self, other: MissingRecord) -> MissingRecord:
         """Return the record of the rows of both, as for `partial_fit`.
@@ -111,13 +104,84 @@ class MissingRecord:
         >>> one.joined(one).n_rows
         2
         """
-        both = self._of_patterns(
-            np.concatenate([self.patterns, other.patterns]),
-            np.concatenate([self.counts, other.counts]),
-        )
+        n = self.n_rows + other.n_rows
+        # Samples are in random order, so that any part of them is a sample.
+        parts = [one.sample[: -(-MOST_SAMPLED * one.n_rows // n)] for one in (self, other)]
+        found = np.union1d(self.hashes, other.hashes)
         return replace(
-            both, n_rows=self.n_rows + other.n_rows, missing=self.missing + other.missing
+            self,
+            n_rows=n,
+            missing=self.missing + other.missing,
+            sample=np.concatenate(parts),
+            hashes=found[:MOST_PATTERNS],
+            n_patterns=max(len(found), self.n_patterns, other.n_patterns),
         )
+
+    def unseen(self, absent: Array) -> Array | None:
+        """Return which patterns of missing features occurred in no training row.
+
+        Parameters
+        ----------
+        absent : ndarray of bool (n, F)
+            Whether a feature is missing in a row.
+
+        Returns
+        -------
+        ndarray of bool (n,) or None
+            None if training had too many patterns to remember all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from promissing.estimators import MissingRecord
+        >>> record = MissingRecord.of(np.array([[True, False]]))
+        >>> record.unseen(np.array([[True, False], [True, True]]))
+        array([False,  True])
+        """
+        if self.n_patterns > len(self.hashes):
+            return None
+        return ~np.isin(hash_patterns(absent), self.hashes)
 
     def __repr__(self) -> str:
         return f"MissingRecord({self.n_rows} rows, {self.n_patterns} patterns)"
+
+
+def hash_patterns(absent: Array) -> Array:
+    """Return a number for every pattern that is the same in all processes.
+
+    Parameters
+    ----------
+    absent : ndarray of bool (n, F)
+        Patterns.
+
+    Returns
+    -------
+    ndarray of int (n,)
+        Sums of one random number for each missing feature.
+    """
+    of_feature = scramble(np.arange(1, absent.shape[1] + 1, dtype=np.uint64))
+    found = np.zeros(len(absent), np.uint64)
+    for start in range(0, len(absent), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
+        found[part] = absent[part].astype(np.uint64) @ of_feature  # Modulo 2**64.
+    return found.view(np.int64)
+
+
+def scramble(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit integers: one step of the generator SplitMix64.
+
+    Parameters
+    ----------
+    x : ndarray of uint64
+        Integers.
+
+    Returns
+    -------
+    ndarray of uint64
+        Other integers, which look random.
+    """
+    with np.errstate(over="ignore"):
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))

@@ -111,7 +111,7 @@ _FACTS = {
 }
 # The arrays of the record of missing values, and the prefixes of all other tensors.
 _RECORD = {
-    **{"missing": np.int64, "patterns": np.bool_, "counts": np.int64},
+    **{"missing": np.int64, "sample": np.bool_, "hashes": np.int64},
     **{"loss": np.float64, "accuracy": np.float64},
 }
 _PARTS = ("encoder", "params", "target", "record", "calibration")
@@ -477,11 +477,11 @@ def _read_record(model: Any, sizes: list[int] | None, arrays: dict[str, Array]) 
     if sizes is None and not arrays:
         return
     n_features = model.n_features_in_
-    shapes = {"patterns": (len(arrays["counts"]), n_features), "counts": arrays["counts"].shape[:1]}
     for name, value in arrays.items():
+        shapes = {"sample": (*value.shape[:1], n_features), "hashes": (value.size,)}
         wanted = shapes.get(name, (n_features,))
         _check_array(value, f"the record's {name}", wanted, _RECORD[name])
-    if sizes is None or len(sizes) != 2 or not set(arrays) >= {"missing", "patterns", "counts"}:
+    if sizes is None or len(sizes) != 2 or not set(arrays) >= {"missing", "sample", "hashes"}:
         raise ValueError("the record of missing values is incomplete")
     model.missing_record_ = MissingRecord(n_rows=sizes[0], n_patterns=sizes[1], **arrays)
 

@@ -97,7 +97,8 @@ class MaskedPredictions:
         """Return the outputs (n, m, K) of every row under its masks (n, m, G)."""
         n, m, size = masks.shape
         rows = np.repeat(np.arange(n), m)
-        return self.pairs(rows, masks.reshape(n * m, size)).reshape(n, m, -1)
+        outputs = self.pairs(rows, masks.reshape(n * m, size))
+        return outputs.reshape(n, m, self.outputs.shape[1])
 
     def _predict_masked(self, rows: NDArray[np.intp], missing: Mask) -> Float:
         """Return the outputs (m, K) of rows (m,) without the groups that are True in (m, G)."""

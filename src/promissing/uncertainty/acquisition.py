@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from scipy.spatial import cKDTree
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from promissing._validation import did_you_mean, expect
+from promissing._validation import did_you_mean, expect, is_whole
 from promissing.estimators.mlp import NanMLPRegressor
 from promissing.inspection.masked import Groups, MaskedPredictions, random_generator
-from promissing.uncertainty.conformal import read_target
+from promissing.uncertainty.conformal import class_positions, read_numbers, read_target
 from promissing.uncertainty.storage import put, require_own, take
 
 __all__ = [
@@ -42,12 +43,13 @@ _BUDGET = 150_000
 _MOST_ROWS, _FEWEST_ROWS = 500, 50  # Background rows.
 _MOST_GREEDY = 30  # Groups that are ordered by the greedy search; the others follow by importance.
 _MASKS = 8  # Random masks of each background row that teach gains and changes.
-_NEIGHBORS = 100  # Masked background rows that a new row is compared with by the stopping rule.
+# Masked background rows that a new row is compared with by the stopping rule, at least.
+_NEIGHBORS = 100
 _MOVE = 0.1  # A number changes if it moves by this many standard deviations of the predictions.
 _TINY = 1e-12
 _ARRAYS = {
     **{"order": "int32", "gains": "float64", "costs": "float64", "group_of": "int32"},
-    **{"changed": "bool", "places": "float64"},
+    **{"single": "float64", "changed": "bool", "places": "float64"},
 }
 
 
@@ -268,6 +270,8 @@ class AcquisitionPlan:
         The positions of the groups in the order to obtain them.
     gains : ndarray (G,)
         The gain of each group, by position, when all groups before it in the order are known.
+    single : ndarray (G,)
+        The gain of each group when all other groups are known.
     costs : ndarray (G,)
         The cost of each group.
 
@@ -298,11 +302,13 @@ class AcquisitionPlan:
         n = _num_samples(background)
         kept = np.sort(rng.permutation(n)[:_MOST_ROWS])
         rows = MaskedPredictions(model, _safe_indexing(background, kept), groups)
+        _require_one_target(rows)
         self._model, self.policy = model, policy
         self._given: Any = groups
         self.groups, self._group_of = rows.table.groups, rows.table.group_of
         self.costs = _read_costs(costs, self.groups)
-        self.order, path = _find_order(rows, self.costs, policy, rng)
+        self.single = _single_gains(rows)
+        self.order, path = _find_order(rows, self.single, self.costs, policy, rng)
         self.gains = np.empty(len(self.order))
         self.gains[self.order] = -np.diff(path)
         self._fit_changes(rows, rng)
@@ -362,6 +368,13 @@ class AcquisitionPlan:
         """
         good = isinstance(confidence, float | np.floating) and 0 < confidence < 1
         expect(bool(good), "confidence", "a number between 0 and 1", confidence)
+        # With k neighbours, the smallest probability of a change is 1 / (k + 1).
+        needed = max(_NEIGHBORS, ceil(1 / (1 - confidence) - 1e-6))
+        if needed > max(_NEIGHBORS, len(self._places)):
+            raise ValueError(
+                f"`confidence={confidence:g}` needs {needed:,} masked background rows, and there "
+                f"are {len(self._places):,}. Pass more background rows, or lower it."
+            )
         rows = MaskedPredictions(self._model, X, self._given)
         missing = ~rows.table.known
         found = self.gains if self._learner is None else self.learned_gains(rows.table.X)
@@ -375,7 +388,7 @@ class AcquisitionPlan:
             worth = np.where(missing, -gains / self.costs, np.inf)
             place = worth.argsort(axis=1, kind="stable").argsort(axis=1)
             ranks[missing] = place[missing] + 1
-        change = self._change(rows, missing)
+        change = self._change(rows, missing, needed)
         stop = change <= 1 - confidence
         return NextMeasurement(
             self.groups, gains, self.costs, ranks, change, stop, rows.table.index
@@ -413,11 +426,18 @@ class AcquisitionPlan:
                 'A file cannot hold the model of `policy="learned"`. Make a plan with '
                 '`policy="global"`.'
             )
+        for name in self.groups:
+            if not isinstance(name, str | int | np.integer):
+                raise ValueError(
+                    f"A file cannot hold the group {name!r}: names of groups must be text or whole "
+                    "numbers. Pass `groups` with other names."
+                )
         values = {"groups": [_plain(name) for name in self.groups], "spread": self._spread}
         arrays: dict[str, NDArray[Any]] = {
             "order": self.order.astype(np.int32),
             "gains": self.gains,
             "costs": self.costs,
+            "single": self.single,
             "group_of": self._group_of.astype(np.int32),
             "changed": self._changed,
             "places": self._places,
@@ -434,7 +454,8 @@ class AcquisitionPlan:
         model : estimator
             A fitted model of this package, as `promissing.load` returns it.
         costs : mapping of str to float, default=None
-            Other costs of groups. The order of the plan stays.
+            Other costs of groups. The order is then by the gain of a group when all other groups
+            are known, divided by its cost.
 
         Returns
         -------
@@ -448,7 +469,7 @@ class AcquisitionPlan:
         values, arrays = take(model, "acquisition", _ARRAYS)
         made = cls.__new__(cls)
         made._model, made._learner = model, None
-        for name in ("order", "gains", "costs"):
+        for name in ("order", "gains", "costs", "single"):
             setattr(made, name, arrays[name])
         made._group_of, made._changed = arrays["group_of"], arrays["changed"]
         made._places = arrays["places"]
@@ -458,17 +479,19 @@ class AcquisitionPlan:
         except (KeyError, TypeError) as error:
             raise ValueError(f"The plan in the model is damaged: {error!s:.80}") from None
         size, n = len(made.groups), len(made._changed)
-        shapes = [a.shape for a in (made.gains, made.costs, made._group_of, made._places)]
-        wanted = [(size,), (size,), (model.n_features_in_,), (n, 2)]
+        parts = (made.gains, made.costs, made.single, made._group_of, made._places)
+        wanted = [(size,), (size,), (size,), (model.n_features_in_,), (n, 2)]
         ordered = np.array_equal(np.sort(made.order), np.arange(size))
         inside = ((made._group_of >= -1) & (made._group_of < size)).all()
-        if not (n and shapes == wanted and ordered and inside):
+        if not (n and [part.shape for part in parts] == wanted and ordered and inside):
             raise ValueError("The plan in the model is damaged: its arrays do not fit.")
         made._given = {
             name: np.flatnonzero(made._group_of == g).tolist() for g, name in enumerate(made.groups)
         }
         if costs is not None:
             made.costs = _read_costs(costs, made.groups)
+            made.order = _by_worth(made.single, made.costs)
+            made.gains = made.single
         return made
 
     def learned_gains(self, X: Any) -> Float:
@@ -495,13 +518,15 @@ class AcquisitionPlan:
         >>> int(plan.learned_gains([[np.nan, np.nan]]).argmax())
         1
         """
+        if self._learner is None:
+            raise ValueError('Only a plan with `policy="learned"` predicts gains for every row.')
         found = np.asarray(self._learner.predict(X)).reshape(-1, len(self.groups))
         return np.asarray(np.maximum(found, 0))
 
-    def _change(self, rows: MaskedPredictions, missing: Mask) -> Float:
+    def _change(self, rows: MaskedPredictions, missing: Mask, k: int) -> Float:
         """Return the probability (n,) that knowing what is missing would change the decision."""
         places = self._place(rows, rows.outputs, missing)
-        k = min(_NEIGHBORS, len(self._places))
+        k = min(k, len(self._places))
         near = cKDTree(self._places).query(places, k=k)[1].reshape(len(places), -1)
         # One more row that changes: the estimate is never exactly 0.
         share = (self._changed[near].sum(axis=1) + 1) / (k + 1)
@@ -540,7 +565,8 @@ def next_measurement(
         - "global": the same order for all rows, the better of two on the background rows: by
           importance (the gain when all other groups are known) and by greedy search;
         - "learned": a model that predicts the gains from the known values and the mask of a row. It
-          is trained on masked background rows. We measured no advantage over "global".
+          is trained on masked background rows. It helps where one value tells which other value
+          is informative.
     confidence : float, default=0.95
         The confidence of the stopping rule: `stop` is True if, among masked background rows with a
         similar margin and as much missing, at most ``1 - confidence`` changed their decision (or
@@ -634,10 +660,16 @@ def acquisition_curve(
     >>> bool(means["global", 1] < means["random", 1])
     True
     """
+    named = not isinstance(policies, str) and len(policies) > 0
+    expect(named, "policies", f"a sequence of names out of {POLICIES}", policies)
+    good = max_steps is None or (is_whole(max_steps) and max_steps >= 0)
+    expect(good, "max_steps", "a whole number >= 0", max_steps)
     rng = random_generator(random_state)
     target = read_target(y, X)
     rows = MaskedPredictions(model, X, groups)
-    truth = target.astype(np.float64) if rows.classes is None else _positions(target, rows.classes)
+    _require_one_target(rows)
+    classes = rows.classes
+    truth = read_numbers(target) if classes is None else class_positions(target, classes)
     steps = len(rows.table.groups) if max_steps is None else int(max_steps)
     losses: dict[str, Float] = {}
     spent: dict[str, Float] = {}
@@ -678,11 +710,19 @@ def _obtain(
     return obtained
 
 
+def _require_one_target(rows: MaskedPredictions) -> None:
+    """Refuse a regressor of several targets; `MaskedPredictions` refuses such classifiers."""
+    if rows.classes is None and rows.outputs.shape[1] > 1:
+        raise ValueError(
+            f"`model` must predict one target, and it predicts {rows.outputs.shape[1]}."
+        )
+
+
 def _find_order(
-    rows: MaskedPredictions, costs: Float, policy: str, rng: np.random.Generator
+    rows: MaskedPredictions, single: Float, costs: Float, policy: str, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], Float]:
     """Return the order of the groups, and the expected loss (G + 1,) along it."""
-    importance = _by_importance(rows, costs)
+    importance = _by_worth(single, costs)
     if policy == "importance":
         return importance, _path(rows, importance)
     if policy == "random":
@@ -697,11 +737,23 @@ def _find_order(
     return found[int(np.argmin(areas))]
 
 
-def _by_importance(rows: MaskedPredictions, costs: Float) -> NDArray[np.intp]:
-    """Order groups by the expected loss if only this group is missing."""
+def _single_gains(rows: MaskedPredictions) -> Float:
+    """Return the gain (G,) of each group when all others are known."""
     n, size = rows.table.known.shape
-    masks = np.broadcast_to(np.eye(size, dtype=bool), (n, size, size))
-    return np.asarray(np.argsort(-_expected_losses(rows, masks) / costs, kind="stable"))
+    masks = np.zeros((size + 1, size), bool)
+    masks[:size] = np.eye(size, dtype=bool)
+    losses = _expected_losses(rows, np.broadcast_to(masks, (n, size + 1, size)))
+    return np.asarray(losses[:size] - losses[size])
+
+
+def _by_worth(gains: Float, costs: Float) -> NDArray[np.intp]:
+    """Order groups by gain per cost."""
+    return np.asarray(np.argsort(-_worth(gains, costs), kind="stable"))
+
+
+def _worth(gains: Float, costs: Float) -> Float:
+    """Return gains per cost. A cost makes no loss smaller."""
+    return np.where(gains > 0, gains / costs, gains)
 
 
 def _by_search(
@@ -723,7 +775,7 @@ def _by_search(
         losses = _expected_losses(rows, np.broadcast_to(masks, (len(some), *masks.shape)), some)
         # The loss before this step is the same for all.
         before = _expected_losses(rows, np.broadcast_to(~known, (len(some), 1, size)), some)
-        best = left[int(np.argmax((before - losses) / costs[left]))]
+        best = left[int(np.argmax(_worth(before - losses, costs[left])))]
         order.append(best)
         left.remove(best)
         known[best] = True
@@ -793,6 +845,8 @@ def _fit_learner(rows: MaskedPredictions, rng: np.random.Generator) -> Any:
 
 def _read_costs(costs: Mapping[Any, float] | None, groups: tuple[Any, ...]) -> Float:
     """Return the costs (G,), or refuse them."""
+    good = costs is None or isinstance(costs, Mapping)
+    expect(good, "costs", "a mapping of names to numbers", costs)
     found = np.ones(len(groups))
     for name, cost in (costs or {}).items():
         if name not in groups:
@@ -808,16 +862,6 @@ def _read_costs(costs: Mapping[Any, float] | None, groups: tuple[Any, ...]) -> F
 def _plain(name: Any) -> Any:
     """Return the name of a group as JSON holds it."""
     return name.item() if isinstance(name, np.generic) else name
-
-
-def _positions(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    found = pd.Index(classes).get_indexer(pd.Index(y))
-    if (found < 0).any():
-        raise ValueError(
-            f"`y` holds {y[found < 0].tolist()[0]!r}, which is not one of the classes "
-            f"{classes.tolist()} of the model."
-        )
-    return np.asarray(found)
 
 
 def _standard_error(values: Float) -> Float:

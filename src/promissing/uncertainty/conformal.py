@@ -15,7 +15,9 @@ method      calibration rows                                                    
 
 "Marginal" is on average over rows that are exchangeable with the calibration rows. The guarantees
 for every mask (CP-MDA, Zaffran et al. 2023) assume that masks are independent of the values; that
-of "nested" is for 1 - 2 alpha. With cross-fitting, all guarantees are for 1 - 2 alpha.
+of "nested" is for 1 - 2 alpha. With cross-fitting, all guarantees are for 1 - 2 alpha. If the size
+of errors is learned from the calibration rows (regressors without a standard deviation), all
+guarantees hold only approximately, because new rows get the mean of several cross-fitted models.
 """
 
 from __future__ import annotations
@@ -35,7 +37,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+from sklearn.utils.validation import (
+    _check_method_params,
+    _num_samples,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from promissing._validation import expect, is_whole, warn
 from promissing.estimators.mlp import NanMLPClassifier, NanMLPRegressor
@@ -71,6 +78,9 @@ _STORED = (
     *("per_class", "allow_empty", "scaled"),
 )
 _ARRAYS = {"masks": "uint8", "scores": "float64", "labels": "int32", "weights": "float64"}
+# Parameters that may differ from those with which a stored calibration was made.
+_CHANGEABLE = {"confidence_level", "method", "n_neighbors", "per_class", "allow_empty"}
+_CELLS = 2**22  # Scores in memory at a time, for intervals of several models: 32 MB.
 _SMALLEST = 1e-6  # Smallest size of an error, in units of the mean absolute error.
 
 
@@ -97,6 +107,10 @@ class _Conformal(BaseEstimator):
     @abstractmethod
     def _check_target(self, y: Array) -> Array:
         """Return the targets as numbers: positions of classes, or y itself."""
+
+    @abstractmethod
+    def _most_rows(self) -> int:
+        """Return the number of calibration rows of the smallest group to calibrate by itself."""
 
     @abstractmethod
     def _score(self, outputs: Float, codes: Float, target: Array) -> Float:
@@ -149,8 +163,14 @@ class _Conformal(BaseEstimator):
                 "With `prefit=True`, the estimator is fitted already. Call `conformalize(X, y)` "
                 "with rows that it was not trained on."
             )
+        self._forget()
         self.estimators_ = [clone(self._chosen()).fit(X, y, **fit_params)]
         return self
+
+    def _forget(self) -> None:
+        """Delete an earlier calibration."""
+        for name in ("bank_", "_calibration", "_error_size"):
+            self.__dict__.pop(name, None)
 
     def conformalize(self, X: Any, y: Any, *, masks: Any = None) -> Self:
         """Calibrate the fitted estimator with rows that it was not trained on.
@@ -190,7 +210,9 @@ class _Conformal(BaseEstimator):
                 "With `cv`, `fit_conformalize(X, y)` replaces `fit` and `conformalize`."
             )
         if self.prefit:
-            self.estimators_ = [fitted(self._chosen())]
+            self.estimators_ = [self._chosen()]
+            if hasattr(self.estimators_[0], "fit"):  # Some models only predict.
+                check_is_fitted(self.estimators_[0])
         elif not hasattr(self, "estimators_"):
             raise NotFittedError(
                 f"This {type(self).__name__} is not fitted yet. Call `fit` with training rows "
@@ -237,11 +259,13 @@ class _Conformal(BaseEstimator):
                 "`conformalize` with different rows."
             )
         labels = read_target(y, X)
+        self._forget()
         self.estimators_, folds = [], []
         for train, test in self._splitter(labels).split(np.zeros(len(labels)), labels):
             part = _safe_indexing(X, train), _safe_indexing(y, train)
-            self.estimators_.append(clone(self._chosen()).fit(*part, **fit_params))
-            folds.append(test)
+            own_params = _check_method_params(X, fit_params, indices=train)
+            self.estimators_.append(clone(self._chosen()).fit(*part, **own_params))
+            folds.append(np.sort(test))
         if not np.array_equal(np.sort(np.concatenate(folds)), np.arange(len(labels))):
             raise ValueError("`cv` must put every row into exactly one test fold, as KFold does.")
         self._calibrate(X, y, folds, masks)
@@ -249,6 +273,7 @@ class _Conformal(BaseEstimator):
 
     def _calibrate(self, X: Any, y: Any, folds: list[Rows], masks: Any) -> None:
         """Predict the calibration rows under many masks, and keep their scores."""
+        self._forget()
         target = self._check_target(read_target(y, X))
         self._require_rows(target)
         patterns = read_masks(masks, X)
@@ -259,18 +284,19 @@ class _Conformal(BaseEstimator):
         (n, p), m = codes.shape, int(self.n_masks)
         rng = np.random.default_rng(self._seed)
         drawn = draw_masks(n, p, m, patterns=patterns, rng=rng)
-        self._calibration = [
-            (
-                MaskedPredictions(
-                    model, _safe_indexing(X, rows), with_std=self._with_std(model, X)
-                ),
-                rows,
-            )
-            for model, rows in zip(self.estimators_, folds, strict=True)
-        ]
+        calibration = []
+        for model, rows in zip(self.estimators_, folds, strict=True):
+            part, with_std = _safe_indexing(X, rows), self._with_std(model, X)
+            try:
+                predictions = MaskedPredictions(model, part, with_std=with_std)
+            except ValueError as error:
+                raise ValueError(f"`estimator`: {error}") from error
+            if not self._classifies:
+                require_one_target(model, predictions.outputs.shape[1] // (1 + with_std))
+            calibration.append((predictions, rows))
         which = np.empty(n, np.intp)
-        outputs = np.empty((n, m, self._calibration[0][0].outputs.shape[1]))
-        for k, (predictions, rows) in enumerate(self._calibration):
+        outputs = np.empty((n, m, calibration[0][0].outputs.shape[1]))
+        for k, (predictions, rows) in enumerate(calibration):
             which[rows] = k
             outputs[rows, 0] = predictions.outputs  # The first mask is empty.
             outputs[rows, 1:] = predictions.under(drawn[rows, 1:])
@@ -281,6 +307,7 @@ class _Conformal(BaseEstimator):
         self._codes = codes
         scores = self._score(outputs, cells, target)
         labels = target if self._classifies else np.zeros(n)
+        self._calibration = calibration
         self.bank_ = MaskBank(drawn | missing, scores, which, labels.astype(np.intp), weights)
 
     def _chosen(self) -> Any:
@@ -304,9 +331,12 @@ class _Conformal(BaseEstimator):
         """Check the parameters of the constructor."""
         self._levels(None)
         expect(self.method in METHODS, "method", f"one of {METHODS}", self.method)
-        for name, least in (("n_masks", 1), ("n_neighbors", 1)):
+        for name in ("n_masks", "n_neighbors"):
             value = getattr(self, name)
-            expect(is_whole(value) and value >= least, name, f"a whole number >= {least}", value)
+            expect(is_whole(value) and value >= 1, name, "a whole number >= 1", value)
+        expect(isinstance(self.prefit, bool), "prefit", "True or False", self.prefit)
+        folds = not is_whole(self.cv) or self.cv >= 2
+        expect(folds, "cv", "a whole number >= 2, or a splitter", self.cv)
         if self.prefit and self.cv is not None:
             raise ValueError(
                 "`prefit=True` and `cv` exclude each other: cross-fitting trains its own models."
@@ -341,10 +371,14 @@ class _Conformal(BaseEstimator):
                 f"This {type(self).__name__} is not calibrated yet. Call `conformalize` first."
             )
         levels, single = self._levels(given)
-        if len(self.bank_) < _fewest(max(levels)):
+        if self._most_rows() < _fewest(max(levels)):
             raise ValueError(
                 f"`confidence_level={max(levels):g}` needs at least {_fewest(max(levels))} "
-                f"calibration rows, and there are {len(self.bank_)}."
+                f"calibration rows, and there are {self._most_rows()}."
+            )
+        if self.method in ("exact", "nested") and not self._calibration:
+            raise ValueError(
+                f"`method={self.method!r}` needs the calibration rows, which are not stored."
             )
         return levels, single
 
@@ -363,14 +397,14 @@ class _Conformal(BaseEstimator):
         return np.stack(found)
 
     def _comparisons(
-        self, X: Any, codes: Float, outputs: Float, among: Rows
+        self, X: Any, codes: Float, outputs: Float, among: Rows, level: float
     ) -> Iterator[tuple[int, Rows, Float, Float]]:
         """Yield what to compare: rows of X with the scores of calibration rows.
 
         Rows with the same mask come together, in several parts: one for every model and, with
         "nested", for every union of masks. A part is the number of the mask, the positions of the
         rows (r,), what `_compared` returns for them, and the scores (c,). Only calibration rows in
-        `among` are compared with.
+        `among` are compared with, and at least as many as the level needs.
         """
         masks, which = _distinct(np.isnan(codes))
         ends = np.cumsum(np.bincount(which))[:-1]
@@ -380,29 +414,30 @@ class _Conformal(BaseEstimator):
             return
         references = {"nearest": self._nearest, "split": self._split, "exact": self._exact}
         compared = [self._compared(one, codes) for one in outputs]
-        for u, (rows, scores) in enumerate(references[self.method](masks, among)):
+        for u, (rows, scores) in enumerate(references[self.method](masks, among, level)):
             here, folds = positions[u], self.bank_.folds[rows]
             for k in np.unique(folds):
                 yield u, here, compared[k][here], scores[folds == k]
 
-    def _split(self, masks: Mask, among: Rows) -> Iterator[tuple[Rows, Float]]:
+    def _split(self, masks: Mask, among: Rows, level: float) -> Iterator[tuple[Rows, Float]]:
         """Yield the calibration rows as they are, for every mask (u, p), and their scores."""
         return repeat((among, self.bank_.scores[among, 0]), len(masks))
 
-    def _nearest(self, masks: Mask, among: Rows) -> Iterator[tuple[Rows, Float]]:
+    def _nearest(self, masks: Mask, among: Rows, level: float) -> Iterator[tuple[Rows, Float]]:
         """Yield the calibration rows with the nearest masks, and their scores."""
-        wanted = max(int(self.n_neighbors), _fewest(max(self._levels(None)[0])))
+        wanted = max(int(self.n_neighbors), _fewest(level))
         return zip(*self.bank_.nearest(masks, wanted, among), strict=True)
 
-    def _exact(self, masks: Mask, among: Rows) -> Iterator[tuple[Rows, Float]]:
+    def _exact(self, masks: Mask, among: Rows, level: float) -> Iterator[tuple[Rows, Float]]:
         """Yield the calibration rows whose mask is contained, with the scores under the mask."""
         own = self.bank_.masks[among, 0]
         within = [among[~(own & ~mask).any(axis=1)] for mask in masks]
-        enough = [len(rows) >= LEAST_QUALIFIED for rows in within]
+        least = max(LEAST_QUALIFIED, _fewest(level))
+        enough = [len(rows) >= least for rows in within]
         if not all(enough):
             warn(
                 f"For {len(masks) - sum(enough)} of {len(masks)} masks, fewer than "
-                f"{LEAST_QUALIFIED} calibration rows have a mask that is contained in it. The "
+                f"{least} calibration rows have a mask that is contained in it. The "
                 "nearest masks were used instead."
             )
         found = self._scores_under(
@@ -412,7 +447,8 @@ class _Conformal(BaseEstimator):
                 if good
             ]
         )
-        for rows, good, nearest in zip(within, enough, self._nearest(masks, among), strict=True):
+        others = self._nearest(masks, among, level)
+        for rows, good, nearest in zip(within, enough, others, strict=True):
             yield (rows, next(found)) if good else nearest
 
     def _nested(
@@ -491,7 +527,13 @@ class _Conformal(BaseEstimator):
         >>> conformal.coverage_by_missing(X[600:], y[600:])["n"].tolist()
         [300]
         """
-        (level, *_), _ = self._levels(confidence_level)
+        levels, _ = self._levels_for(confidence_level)
+        if len(levels) > 1:
+            raise ValueError(
+                "`coverage_by_missing` measures one level. Pass `confidence_level`, one of "
+                f"{', '.join(f'{level:g}' for level in levels)}."
+            )
+        (level,) = levels
         target = self._check_target(read_target(y, X))
         covered, size = self._hits(X, target, level)
         share = np.isnan(self._reader.read(X)).mean(axis=1)
@@ -502,9 +544,9 @@ class _Conformal(BaseEstimator):
     def store(self) -> Any:
         """Store the calibration in the model, so that `model.save` writes it to the file.
 
-        Masks and scores of the calibration rows are stored, but none of their values. Models of
-        other packages cannot hold it. If it would take more than 20 MB, some calibration rows are
-        left out.
+        Masks and scores of the calibration rows are stored, in random order, but none of their
+        values; with `per_class`, also their classes. Models of other packages cannot hold it. If it
+        would take more than 16 MB, some calibration rows are left out.
 
         Returns
         -------
@@ -540,19 +582,21 @@ class _Conformal(BaseEstimator):
         require_own(model)
         bank, values = self.bank_, self._state()
         n, m, p = bank.masks.shape
-        most = LARGEST // (m * (-(-p // 8) + bank.scores.itemsize) + bank.labels.itemsize)
+        limit, with_labels = LARGEST["conformal"], bool(getattr(self, "per_class", False))
+        most = limit // (m * (-(-p // 8) + bank.scores.itemsize) + 4 * with_labels)
         if n > most:
             warn(
-                f"The calibration of {n:,} rows would take more than {LARGEST // 2**20} MB in the "
+                f"The calibration of {n:,} rows would take more than {limit // 10**6} MB in the "
                 f"file. {most:,} of them, drawn at random, are stored."
             )
-            bank = bank.subset(np.random.default_rng(self._seed).permutation(n)[:most])
+        # In another order than that of the calibration rows.
+        bank = bank.subset(np.random.default_rng(self._seed).permutation(n)[:most])
         values |= {name: getattr(self, name) for name in _STORED if hasattr(self, name)}
         values["confidence_level"] = np.asarray(self.confidence_level).tolist()
         arrays: dict[str, Array] = {
             "masks": np.packbits(bank.masks, axis=2),
             "scores": bank.scores,
-            "labels": bank.labels.astype(np.int32),
+            "labels": (bank.labels if with_labels else bank.labels[:0]).astype(np.int32),
             "weights": bank.weights,
         }
         put(model, "conformal", values | {"seed": self._seed}, arrays)
@@ -567,7 +611,8 @@ class _Conformal(BaseEstimator):
         model : estimator
             A fitted model of this package, as `promissing.load` returns it.
         **parameters
-            Parameters of the wrapper to change, such as `confidence_level`.
+            Parameters of the wrapper to change: `confidence_level`, `n_neighbors`, `method`
+            ("nearest" or "split") and, for classifiers, `allow_empty`.
 
         Returns
         -------
@@ -579,12 +624,24 @@ class _Conformal(BaseEstimator):
         See `store`.
         """
         values, arrays = take(model, "conformal", _ARRAYS)
+        for name in parameters:
+            if name not in _CHANGEABLE:
+                raise ValueError(
+                    f"`{name}` cannot be changed: the stored calibration was made with another "
+                    "value. Calibrate and store again."
+                )
+        if parameters.get("per_class") and not values.get("per_class"):
+            raise ValueError(
+                "`per_class=True` needs the classes of the calibration rows, which are stored only "
+                "if the calibration was made with it."
+            )
         try:
             given = {name: values[name] for name in _STORED if name in values}
             made = cls(model, prefit=True, **given | parameters)
             made._seed, made._calibration = int(values["seed"]), []
             made.estimators_, made._reader = [model], RowReader(model, None)
-            made.bank_ = _read_bank(arrays, model.n_features_in_)
+            with_labels = bool(values.get("per_class"))
+            made.bank_ = _read_bank(arrays, model.n_features_in_, with_labels)
             made._restore(values)
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(
@@ -601,17 +658,18 @@ class _Conformal(BaseEstimator):
         return X.index if isinstance(X, pd.DataFrame) else np.arange(_num_samples(X))
 
 
-def _read_bank(arrays: dict[str, Array], n_features: int) -> MaskBank:
+def _read_bank(arrays: dict[str, Array], n_features: int, with_labels: bool) -> MaskBank:
     """Return the stored calibration rows; refuse arrays that do not fit together."""
     scores, labels, weights = arrays["scores"], arrays["labels"], arrays["weights"]
     n, m = scores.shape if scores.ndim == 2 else (0, 0)
-    wanted = [(n, m, -(-n_features // 8)), (n,), (n_features,)]
+    wanted = [(n, m, -(-n_features // 8)), (n * with_labels,), (n_features,)]
     shapes = [arrays["masks"].shape, labels.shape, weights.shape]
     finite = np.isfinite(scores).all() and np.isfinite(weights).all()
     if not (n and m and shapes == wanted and finite and (labels >= 0).all()):
         raise ValueError("The calibration in the model is damaged: its arrays do not fit.")
     masks = np.unpackbits(arrays["masks"], axis=2, count=n_features).astype(bool)
-    return MaskBank(masks, scores, np.zeros(n, np.intp), labels.astype(np.intp), weights)
+    known = labels.astype(np.intp) if with_labels else np.zeros(n, np.intp)
+    return MaskBank(masks, scores, np.zeros(n, np.intp), known, weights)
 
 
 def read_target(y: Any, X: Any) -> Array:
@@ -640,22 +698,79 @@ def read_target(y: Any, X: Any) -> Array:
     return np.asarray(target)
 
 
-def fitted(model: Any) -> Any:
-    """Return a model; refuse an estimator that is not fitted.
+def class_positions(y: Array, classes: Array) -> Rows:
+    """Return the position of the class of every row, or refuse a class that the model lacks.
 
     Parameters
     ----------
-    model : estimator, or any object that predicts
-        The model.
+    y : ndarray (n,)
+        Targets.
+    classes : ndarray (K,)
+        The classes of the model.
 
     Returns
     -------
-    estimator
-        The model.
+    ndarray of int (n,)
+        Positions.
     """
-    if hasattr(model, "fit"):  # Some models only predict.
-        check_is_fitted(model)
-    return model
+    position = pd.Index(classes).get_indexer(pd.Index(y))
+    if (position < 0).any():
+        raise ValueError(
+            f"`y` holds {y[position < 0].tolist()[0]!r}, which is not one of the classes "
+            f"{classes.tolist()} of the estimator."
+        )
+    return np.asarray(position)
+
+
+def read_numbers(y: Array) -> Float:
+    """Return targets as finite numbers, or refuse them.
+
+    Parameters
+    ----------
+    y : ndarray (n,)
+        Targets.
+
+    Returns
+    -------
+    ndarray of float (n,)
+        The same.
+    """
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"`y` must hold numbers. Received: {y.dtype}")
+    bad = ~np.isfinite(y.astype(np.float64))
+    if bad.any():
+        raise ValueError(f"`y` must be finite. Row {int(bad.argmax())} holds {y[bad][0]}.")
+    return y.astype(np.float64)
+
+
+def require_one_target(model: Any, n_targets: int) -> None:
+    """Refuse a model that predicts several targets.
+
+    Parameters
+    ----------
+    model : estimator
+        The fitted model.
+    n_targets : int
+        How many it predicts.
+    """
+    if n_targets != 1:
+        raise ValueError(
+            f"`estimator` must predict one target, and {type(model).__name__} predicts "
+            f"{n_targets}. Wrap one model for each target."
+        )
+
+
+def require_regressor(model: Any) -> None:
+    """Refuse a classifier.
+
+    Parameters
+    ----------
+    model : estimator
+        The fitted model.
+    """
+    classes = getattr(model, "classes_", None)
+    if classes is not None and len(classes) > 0:  # CatBoost's regressors have an empty array.
+        raise ValueError(f"`estimator` must be a regressor. Received: {type(model).__name__}")
 
 
 def _distinct(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
@@ -673,7 +788,7 @@ def _fewest(level: float) -> int:
 
 def _rank(n: int, level: float) -> int:
     """Return the rank, from 1, of the score below which sets of this level lie."""
-    return min(ceil((n + 1) * level - 1e-9), n)
+    return ceil((n + 1) * level - 1e-9)
 
 
 @dataclass(eq=False, repr=False)
@@ -784,11 +899,16 @@ class ConformalClassifier(_Conformal):
         levels, single = self._levels_for(confidence_level)
         outputs = self._predict_all(X)
         codes = self._reader.read(X)
-        counts, sizes = self._counts(X, codes, outputs, row_uniforms(codes, self._seed))
+        uniforms = row_uniforms(codes, self._seed)
+        counts, sizes = self._counts(X, codes, outputs, uniforms, max(levels))
         # A class is in the set if its score is among the smallest, as one more calibration row.
         sets = np.stack([counts + 1 > (1 - v) * (sizes + 1) + 1e-9 for v in levels], axis=-1)
         if not self.allow_empty:
-            best = np.eye(sets.shape[1], dtype=bool)[outputs.mean(axis=0).argmax(axis=1)]
+            # The class that enters first as the level rises, so that sets stay nested.
+            p_values = (counts + 1) / (sizes + 1)
+            first = p_values >= p_values.max(axis=1, keepdims=True) - 1e-12
+            best = np.where(first, outputs.mean(axis=0), -1).argmax(axis=1)
+            best = np.eye(sets.shape[1], dtype=bool)[best]
             sets |= best[..., None] & ~sets.any(axis=1, keepdims=True)
         return PredictionSets.of(sets, self.classes_, levels, self._index(X), single=single)
 
@@ -805,6 +925,7 @@ class ConformalClassifier(_Conformal):
         ndarray (n, K)
             Probabilities.
         """
+        check_is_fitted(self, "estimators_")
         return np.asarray(self._predict_all(X).mean(axis=0))
 
     def predict(self, X: Any) -> Array:
@@ -820,7 +941,8 @@ class ConformalClassifier(_Conformal):
         ndarray (n,)
             Classes.
         """
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        proba = self.predict_proba(X)
+        return np.asarray(self.estimators_[0].classes_[proba.argmax(axis=1)])
 
     def _default(self) -> Any:
         return NanMLPClassifier()
@@ -835,13 +957,12 @@ class ConformalClassifier(_Conformal):
         self.classes_ = np.asarray(model.classes_)
         if any(not np.array_equal(one.classes_, self.classes_) for one in self.estimators_):
             raise ValueError("Each fold of `cv` must contain all classes. Use fewer folds.")
-        position = pd.Index(self.classes_).get_indexer(pd.Index(y))
-        if (position < 0).any():
-            raise ValueError(
-                f"`y` holds {y[position < 0].tolist()[0]!r}, which is not one of the classes "
-                f"{self.classes_.tolist()} of the estimator."
-            )
-        return np.asarray(position)
+        return class_positions(y, self.classes_)
+
+    def _most_rows(self) -> int:
+        if not self.per_class:
+            return len(self.bank_)
+        return int(np.bincount(self.bank_.labels, minlength=len(self.classes_)).min())
 
     def _require_rows(self, target: Array) -> None:
         super()._require_rows(target)
@@ -866,18 +987,31 @@ class ConformalClassifier(_Conformal):
         return sets[np.arange(len(sets)), target], sets.sum(axis=1)
 
     def _state(self) -> dict[str, Any]:
-        return {"n_classes": len(self.classes_)}
+        counts = np.bincount(self.bank_.labels, minlength=len(self.classes_))
+        return {"class_counts": counts.tolist()}
 
     def _restore(self, values: dict[str, Any]) -> None:
         self.classes_ = np.asarray(self.estimators_[0].classes_)
-        labels = self.bank_.labels
-        if values["n_classes"] != len(self.classes_) or not (labels < len(self.classes_)).all():
+        counts, labels = np.asarray(values["class_counts"]), self.bank_.labels
+        good = counts.shape == self.classes_.shape and counts.dtype.kind == "i"
+        if not (good and (counts >= 0).all() and (labels < len(self.classes_)).all()):
             raise ValueError("The calibration in the model is for other classes.")
+        self._stored_counts = counts[None]
+
+    def _class_counts(self) -> Array:
+        """Return the number of calibration rows (M, K) of every model and class."""
+        if not self._calibration:
+            return np.asarray(self._stored_counts)
+        counts = np.zeros((len(self.estimators_), len(self.classes_)), np.intp)
+        np.add.at(counts, (self.bank_.folds, self.bank_.labels), 1)
+        return counts
 
     def _compared(self, outputs: Float, codes: Float) -> Float:
         return outputs
 
-    def _counts(self, X: Any, codes: Float, outputs: Float, uniforms: Float) -> tuple[Float, Float]:
+    def _counts(
+        self, X: Any, codes: Float, outputs: Float, uniforms: Float, level: float
+    ) -> tuple[Float, Float]:
         """Return how many calibration rows have a score at least that of each class, of how many.
 
         The outputs are (M, n, K), of every model; the result is (n, K) twice.
@@ -890,11 +1024,21 @@ class ConformalClassifier(_Conformal):
             labels = self.bank_.labels
             parts = [(slice(k, k + 1), everything[labels == k]) for k in range(n_classes)]
         for columns, among in parts:
-            for _, here, found, scores in self._comparisons(X, codes, outputs, among):
+            for _, here, found, scores in self._comparisons(X, codes, outputs, among, level):
                 own = aps_scores(found, uniforms[here, None])[:, columns]
                 # Equal scores count: rounding must not make them differ.
                 counts[here, columns] += len(scores) - np.searchsorted(np.sort(scores), own - 1e-12)
                 sizes[here, columns] += len(scores)
+        empty = np.isnan(codes).all(axis=1)
+        if self.method == "nearest" and empty.any() and not self.per_class:
+            # All empty rows have the same random number, and calibration rows under nearest masks
+            # have others. Emptied calibration rows have the same too, and differ in their class.
+            first = int(empty.argmax())
+            own = aps_scores(outputs[:, first], uniforms[first])
+            at_least = own[:, :, None] <= own[:, None] + 1e-12
+            of_class = self._class_counts()
+            counts[empty] = (at_least * of_class[:, None]).sum(axis=(0, 2))
+            sizes[empty] = of_class.sum()
         return counts, sizes
 
 
@@ -1004,18 +1148,20 @@ class ConformalRegressor(_Conformal):
         outputs, codes = self._predict_all(X), self._reader.read(X)
         ends = np.empty((outputs.shape[1], 2, len(levels)))
         everything = np.arange(len(self.bank_))
-        parts = self._comparisons(X, codes, outputs, everything)
+        parts = self._comparisons(X, codes, outputs, everything, max(levels))
         for _, same in groupby(parts, key=itemgetter(0)):
-            lower, upper = [], []
-            for _, rows, found, scores in same:
-                here, (center, size) = rows, found.T[..., None]
-                lower.append(center - size * scores)
-                upper.append(center + size * scores)
-            low, high = np.sort(np.hstack(lower)), np.sort(np.hstack(upper))
-            n = low.shape[1]
-            for i, level in enumerate(levels):
-                rank = _rank(n, level)
-                ends[here, :, i] = np.column_stack([low[:, n - rank], high[:, rank - 1]])
+            compared = list(same)
+            here = compared[0][1]
+            if len(compared) == 1:  # One model: the scores are the same for all of these rows.
+                (_, _, found, scores) = compared[0]
+                ranks = [_rank(len(scores), level) - 1 for level in levels]
+                width = found[:, 1:] * np.sort(scores)[ranks]
+                ends[here] = np.stack([found[:, :1] - width, found[:, :1] + width], axis=1)
+                continue
+            step = max(1, _CELLS // sum(len(scores) for *_, scores in compared))
+            for start in range(0, len(here), step):
+                block = slice(start, start + step)
+                ends[here[block]] = _joint_ends(compared, block, levels)
         return PredictionIntervals.of(ends, levels, self._index(X), single=single)
 
     def error_size(self, X: Any) -> Float:
@@ -1067,13 +1213,15 @@ class ConformalRegressor(_Conformal):
         check_is_fitted(self, "estimators_")
         return np.asarray(self._predict_all(X)[..., 0].mean(axis=0))
 
+    def _most_rows(self) -> int:
+        return len(self.bank_)
+
     def _default(self) -> Any:
         return NanMLPRegressor()
 
     def _check_target(self, y: Array) -> Array:
-        if y.dtype.kind not in "biuf":
-            raise ValueError(f"`y` must hold numbers. Received: {y.dtype}")
-        return y.astype(np.float64)
+        require_regressor(self.estimators_[0])
+        return read_numbers(y)
 
     def _score(self, outputs: Float, codes: Float, target: Array) -> Float:
         errors = np.abs(target[:, None] - outputs[..., 0])
@@ -1088,7 +1236,7 @@ class ConformalRegressor(_Conformal):
 
     def _score_again(self, outputs: Float, codes: Float, rows: Rows) -> Float:
         errors = np.abs(self._target[rows] - outputs[:, 0])
-        return np.asarray(errors / self._sizes(outputs, codes))
+        return np.asarray(errors / self._sizes(outputs, codes, rows))
 
     def _hits(self, X: Any, target: Array, level: float) -> tuple[Mask, Float]:
         low, high = np.asarray(self.predict_interval(X, confidence_level=level)).T
@@ -1110,13 +1258,32 @@ class ConformalRegressor(_Conformal):
     def _compared(self, outputs: Float, codes: Float) -> Float:
         return np.column_stack([outputs[:, 0], self._sizes(outputs, codes)])
 
-    def _sizes(self, outputs: Float, codes: Float) -> Float:
-        """Return the expected size (n,) of the errors."""
+    def _sizes(self, outputs: Float, codes: Float, rows: Rows | None = None) -> Float:
+        """Return the expected size (n,) of the errors, of new rows or of calibration rows."""
         if not self.scaled:
             return np.ones(len(outputs))
         if self._error_size is not None:
-            return self._error_size.predict(codes, outputs[:, 0])
+            return self._error_size.predict(codes, outputs[:, 0], rows)
         return np.maximum(outputs[:, 1], self._smallest)
+
+
+def _joint_ends(compared: Sequence[Any], block: slice, levels: Sequence[float]) -> Float:
+    """Return the ends (r, 2, L) of intervals of several models, for a block of rows."""
+    lower, upper = [], []
+    for _, _, found, scores in compared:
+        center, size = found[block].T[..., None]
+        lower.append(center - size * scores)
+        upper.append(center + size * scores)
+    low, high = np.sort(np.hstack(lower))[:, ::-1], np.sort(np.hstack(upper))
+    n = low.shape[1]
+    # At low levels, ends of different models may cross. Then the first that do not are taken.
+    first = (low <= high).argmax(axis=1)
+    ends = np.empty((len(low), 2, len(levels)))
+    for i, level in enumerate(levels):
+        rank = np.maximum(_rank(n, level) - 1, first)[:, None]
+        parts = [np.take_along_axis(side, rank, axis=1) for side in (low, high)]
+        ends[:, :, i] = np.hstack(parts)
+    return ends
 
 
 def aps_scores(proba: Float, uniforms: Float) -> Float:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control, fisher_exact
+from sklearn.utils.validation import check_is_fitted
 
 from promissing._validation import expect
 from promissing.estimators.missing_record import MissingRecord
@@ -20,7 +21,7 @@ __all__ = ["MissingnessDrift", "missingness_drift"]
 Float = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_MOST_ROWS = 500  # Rows of either table in the joint test.
+_MOST_ROWS = 500  # New rows in the joint test; the record holds as many of training.
 _PERMUTATIONS = 999
 _MOST_BARS = 20
 
@@ -47,8 +48,9 @@ class MissingnessDrift:
         Expected fall of the accuracy, or share of the explained variance that is lost.
     n_rows : int
         The number of new rows.
-    unseen : ndarray of bool (n,)
-        Whether a new row has a pattern of missing features that no training row had.
+    unseen : ndarray of bool (n,) or None
+        Whether a new row has a pattern of missing features that no training row had. None if
+        training had more than 131,072 patterns, too many to remember.
     joint_p_value : float
         P-value of a permutation test of all features together.
 
@@ -69,7 +71,7 @@ class MissingnessDrift:
     loss: Float
     accuracy: Float
     n_rows: int
-    unseen: Mask
+    unseen: Mask | None
     joint_p_value: float
 
     def __repr__(self) -> str:
@@ -198,6 +200,7 @@ def missingness_drift(
     good = isinstance(level, float | np.floating) and 0 < level < 1
     expect(bool(good), "level", "a number between 0 and 1", level)
     require_own(model)
+    check_is_fitted(model)
     record = model.missing_record_
     if record is None:
         raise ValueError(
@@ -223,15 +226,9 @@ def missingness_drift(
         loss=unknown if record.loss is None else record.loss,
         accuracy=unknown if record.accuracy is None else record.accuracy,
         n_rows=n,
-        unseen=~_in(missing, record.patterns),
+        unseen=record.unseen(missing),
         joint_p_value=_joint_test(missing, record, random_generator(random_state)),
     )
-
-
-def _in(masks: Mask, patterns: Mask) -> Mask:
-    """Return which masks (n, F) are among the patterns (P, F)."""
-    known = {row.tobytes() for row in np.packbits(patterns, axis=1)}
-    return np.array([row.tobytes() in known for row in np.packbits(masks, axis=1)])
 
 
 def _joint_test(masks: Mask, record: MissingRecord, rng: np.random.Generator) -> float:
@@ -240,17 +237,14 @@ def _joint_test(masks: Mask, record: MissingRecord, rng: np.random.Generator) ->
     The distance between masks is the square root of the number of features in which they differ.
     Without the root, only the shares of single features would count.
     """
-    n = min(_MOST_ROWS, int(record.counts.sum()))
-    times = rng.multivariate_hypergeometric(record.counts, n, method="marginals")
-    drawn = np.repeat(np.arange(len(times)), times)
-    new = masks[rng.permutation(len(masks))[:_MOST_ROWS]]
-    both = np.concatenate([record.patterns[drawn], new]).astype(np.float64)
+    old, new = record.sample, masks[rng.permutation(len(masks))[:_MOST_ROWS]]
+    both = np.concatenate([old, new]).astype(np.float64)
     ones = both.sum(axis=1)
     distances = np.sqrt(np.maximum(ones[:, None] + ones - 2 * both @ both.T, 0))
-    is_new = np.arange(len(both)) >= len(drawn)
+    is_new = np.arange(len(both)) >= len(old)
     orders = [np.arange(len(both)), *(rng.permutation(len(both)) for _ in range(_PERMUTATIONS))]
     groups = np.stack([is_new[order] for order in orders]).astype(np.float64)
-    weights = groups / len(new) - (1 - groups) / len(drawn)
+    weights = groups / len(new) - (1 - groups) / len(old)
     # Twice the distance between the groups, less the distances within each.
     energy = -np.einsum("ij,ij->i", weights @ distances, weights)
     return float((energy >= energy[0] - 1e-12).mean())

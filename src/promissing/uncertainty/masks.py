@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from promissing._validation import expect
 from promissing.encoding.table_encoder import TableEncoder
+from promissing.estimators.missing_record import scramble
 from promissing.missingness import open_source, positions
 
 __all__ = [
@@ -115,7 +117,7 @@ def read_masks(masks: Any, X: Any) -> Mask | None:
         return None
     source = open_source(X)
     p = source.table.shape[1]
-    if hasattr(masks, "items"):
+    if isinstance(masks, Mapping):
         found = np.zeros((len(masks), p), bool)
         for i, (name, columns) in enumerate(masks.items()):
             found[i, positions(source, columns, f"masks[{name!r}]")] = True
@@ -271,16 +273,7 @@ def row_uniforms(codes: Float, seed: int) -> Float:
     """
     codes = np.where(np.isnan(codes), np.nan, codes) + 0.0  # One NaN, and no negative zero.
     bits = np.ascontiguousarray(codes, np.float64).view(np.uint64)
-    with np.errstate(over="ignore"):
-        state = _mix(np.full(len(codes), seed, np.uint64))
-        for column in bits.T:
-            state = _mix(state ^ column)
+    state = scramble(np.full(len(codes), seed, np.uint64))
+    for column in bits.T:
+        state = scramble(state ^ column)
     return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble 64-bit integers: one step of the generator SplitMix64."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

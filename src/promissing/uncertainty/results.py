@@ -31,6 +31,16 @@ class _Labelled(np.ndarray):
         self.levels = getattr(other, "levels", ())
         self.index = getattr(other, "index", None)
 
+    def __reduce__(self) -> Any:
+        found: tuple[Any, ...] = super().__reduce__()  # type: ignore[assignment]
+        make, arguments, state = found
+        return make, arguments, (state, dict(self.__dict__))
+
+    def __setstate__(self, state: Any) -> None:
+        values, own = state
+        super().__setstate__(values)
+        self.__dict__.update(own)
+
     def _by_level(self) -> dict[float, Array]:
         """Return the plain array (n, ...) of every level."""
         plain = np.asarray(self)
@@ -127,6 +137,8 @@ class PredictionSets(_Labelled):
         1  False  True     1     b
         """
         names = [str(label) for label in self.classes.tolist()]
+        if {"size", "set"} & {*names}:  # Classes with the names of the other columns.
+            names = [f"class {name}" for name in names]
         frames = {}
         for level, sets in self._by_level().items():
             columns: dict[str, Any] = dict(zip(names, sets.T, strict=True))

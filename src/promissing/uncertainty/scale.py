@@ -80,8 +80,10 @@ class ErrorSize:
         self._floor = _SMALLEST * max(float(errors.mean()), np.finfo(float).tiny)
         self._models = []
         sizes = np.empty((n, m))
+        self._fold_of = np.empty(n, np.intp)
         folds = KFold(min(_FOLDS, n), shuffle=True, random_state=self._random_state)
-        for train, test in folds.split(codes):
+        for k, (train, test) in enumerate(folds.split(codes)):
+            self._fold_of[test] = k
             model = HistGradientBoostingRegressor(
                 learning_rate=0.05,
                 max_iter=80,
@@ -97,8 +99,8 @@ class ErrorSize:
             ).reshape(len(test), m)
         return sizes
 
-    def predict(self, codes: Float, outputs: Float) -> Float:
-        """Return the sizes of the errors of new rows.
+    def predict(self, codes: Float, outputs: Float, rows: Any = None) -> Float:
+        """Return the sizes of the errors of new rows, or of calibration rows under other masks.
 
         Parameters
         ----------
@@ -106,6 +108,8 @@ class ErrorSize:
             The values, NaN where missing.
         outputs : ndarray (n,)
             The predictions.
+        rows : ndarray of int (n,), optional
+            The positions of calibration rows: each is predicted by the model not fitted on it.
 
         Returns
         -------
@@ -113,8 +117,10 @@ class ErrorSize:
             The sizes.
         """
         features = _features(codes, outputs)
-        sizes = [self._positive(model.predict(features)) for model in self._models]
-        return np.asarray(np.mean(sizes, axis=0))
+        sizes = np.stack([self._positive(model.predict(features)) for model in self._models])
+        if rows is None:
+            return np.asarray(sizes.mean(axis=0))
+        return np.asarray(sizes[self._fold_of[rows], np.arange(len(rows))])
 
     def _positive(self, sizes: Float) -> Float:
         return np.maximum(sizes, self._floor)

@@ -28,10 +28,17 @@ from sklearn.utils.validation import check_is_fitted
 from promissing._validation import expect, warn
 from promissing.estimators.base import SelectivePrediction, with_blanks
 from promissing.estimators.mlp import NanMLPClassifier, NanMLPRegressor
-from promissing.uncertainty.conformal import ConformalRegressor, fitted, read_target
+from promissing.uncertainty.conformal import (
+    ConformalRegressor,
+    class_positions,
+    read_numbers,
+    read_target,
+    require_one_target,
+    require_regressor,
+)
 from promissing.uncertainty.masks import RowReader
 from promissing.uncertainty.scale import provides_std
-from promissing.uncertainty.storage import empty_row, put, require_own, take
+from promissing.uncertainty.storage import LARGEST, empty_row, put, require_own, take
 
 __all__ = ["SelectiveClassifier", "SelectiveRegressor", "choose_threshold"]
 
@@ -158,8 +165,14 @@ class _Selective(BaseEstimator):
                 "With `prefit=True`, the estimator is fitted already. Call `calibrate(X, y)` with "
                 "rows that it was not trained on."
             )
+        self._forget()
         self.estimator_ = clone(self._chosen()).fit(X, y, **fit_params)
         return self
+
+    def _forget(self) -> None:
+        """Delete an earlier calibration."""
+        for name in ("threshold_", "_certainties", "_errors"):
+            self.__dict__.pop(name, None)
 
     def calibrate(self, X: Any, y: Any) -> Self:
         """Choose the threshold with rows that the estimator was not trained on.
@@ -195,18 +208,26 @@ class _Selective(BaseEstimator):
         """
         self._check_settings()
         if self.prefit:
-            self.estimator_ = fitted(self._chosen())
+            self.estimator_ = self._chosen()
+            if hasattr(self.estimator_, "fit"):  # Some models only predict.
+                check_is_fitted(self.estimator_)
         elif not hasattr(self, "estimator_"):
             raise NotFittedError(
                 f"This {type(self).__name__} is not fitted yet. Call `fit` with training rows "
                 "first, or pass a fitted estimator and `prefit=True`."
             )
+        self._forget()
         target = read_target(y, X)
         self._reader = RowReader(self.estimator_, X)
+        n_targets = np.asarray(self.estimator_.predict(_safe_indexing(X, [0]))).size
+        require_one_target(self.estimator_, n_targets)
         rows = self._prepare(X, target)
         X, target = _safe_indexing(X, rows), target[rows]
-        self._certainties = self._usable(X, self._certainty(X))
-        self._errors = self._measure(X, target)
+        certainty = self._usable(X, self._certainty(X))
+        # Rows that are never decided say nothing about those that are.
+        decidable = certainty > -np.inf
+        self._certainties = certainty[decidable]
+        self._errors = self._measure(X, target)[decidable]
         self._set_threshold()
         return self
 
@@ -216,6 +237,7 @@ class _Selective(BaseEstimator):
             value = getattr(self, name)
             good = isinstance(value, float | np.floating) and 0 < value < 1
             expect(bool(good), name, "a number between 0 and 1", value)
+        expect(isinstance(self.prefit, bool), "prefit", "True or False", self.prefit)
 
     def _set_threshold(self) -> None:
         """Choose the threshold for the certainties and errors of the calibration rows."""
@@ -237,9 +259,9 @@ class _Selective(BaseEstimator):
         return {"certainty": self._certainties, "wrong": self._errors}
 
     def _usable(self, X: Any, certainty: Float) -> Float:
-        """Return the certainty; it is -inf if no value of a row is known."""
-        empty = np.isnan(self._reader.read(X)).all(axis=1)
-        return np.where(empty, -np.inf, certainty)
+        """Return the certainty; it is -inf if no value of a row is known, or no prediction made."""
+        never = np.isnan(self._reader.read(X)).all(axis=1) | np.isnan(certainty)
+        return np.where(never, -np.inf, certainty)
 
     def predict(self, X: Any) -> Array:
         """Return the predictions of the estimator, for every row.
@@ -288,7 +310,12 @@ class _Selective(BaseEstimator):
         abstained = ~(self._usable(X, certainty) > self.threshold_)
         reason = np.full(len(known), "", dtype=object)
         for row in np.flatnonzero(abstained):
-            reason[row] = self._reason(certainty[row]) if known[row] else "no value is known"
+            if not known[row]:
+                reason[row] = "no value is known"
+            elif np.isnan(certainty[row]):
+                reason[row] = "the estimator makes no prediction"
+            else:
+                reason[row] = self._reason(certainty[row])
         prediction = with_blanks(self.predict(X), abstained)
         return SelectivePrediction(prediction, known, abstained, reason)
 
@@ -327,7 +354,12 @@ class _Selective(BaseEstimator):
         check_is_fitted(self, "threshold_")
         require_own(self.estimator_)
         values = {name: getattr(self, name) for name in _STORED if hasattr(self, name)}
-        put(self.estimator_, "selective", values, self._arrays())
+        arrays, most = self._arrays(), LARGEST["selective"] // 16
+        # Sorted, which is another order than that of the calibration rows.
+        order = np.sort(np.random.default_rng(0).permutation(len(self._errors))[:most])
+        order = order[np.argsort(self._certainties[order], kind="stable")]
+        arrays = {name: array[order] for name, array in arrays.items()}
+        put(self.estimator_, "selective", values, arrays)
         return self.estimator_
 
     @classmethod
@@ -340,6 +372,7 @@ class _Selective(BaseEstimator):
             A fitted model of this package, as `promissing.load` returns it.
         **parameters
             Parameters of the wrapper to change, such as `accuracy`: the threshold is chosen anew.
+            A calibration for `max_width` cannot serve for `max_error`.
 
         Returns
         -------
@@ -354,10 +387,15 @@ class _Selective(BaseEstimator):
         certainty, wrong = arrays["certainty"], arrays["wrong"]
         if certainty.shape != wrong.shape or certainty.ndim != 1 or np.isnan(certainty).any():
             raise ValueError("The calibration in the model is damaged: its arrays do not fit.")
+        given = {name: values[name] for name in _STORED if name in values}
+        if parameters.get("max_error") is not None and given.get("max_error") is None:
+            raise ValueError(
+                "`max_error` needs another calibration than the stored one, which is for "
+                "`max_width`. Calibrate a wrapper with `max_error` and store it."
+            )
+        if parameters.get("max_width") is not None:  # One excludes the other.
+            given |= {"max_error": None}
         try:
-            given = {name: values[name] for name in _STORED if name in values}
-            if {"max_width", "max_error"} & parameters.keys():  # One excludes the other.
-                given |= {"max_width": None, "max_error": None}
             made = cls(model, prefit=True, **given | parameters)
         except TypeError as error:
             raise ValueError(
@@ -444,14 +482,15 @@ class SelectiveClassifier(_Selective):
                 "not. scikit-learn's CalibratedClassifierCV adds it."
             )
         self._restore()
+        class_positions(y, self.classes_)
         return np.arange(len(y))
 
     def _restore(self) -> None:
         self.classes_ = np.asarray(self.estimator_.classes_)
 
     def _measure(self, X: Any, y: Array) -> Float:
-        decided = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return np.asarray(decided != y, np.float64)
+        # `predict` may use another threshold of the probability than 0.5.
+        return np.asarray(np.asarray(self.predict(X)).ravel() != y, np.float64)
 
     def _tolerance(self) -> float:
         return 0.0
@@ -534,9 +573,13 @@ class SelectiveRegressor(_Selective):
                 "Give one of `max_width` and `max_error`, a positive number. Received: "
                 f"max_width={self.max_width!r}, max_error={self.max_error!r}"
             )
+        level = self.confidence_level
+        good = isinstance(level, float | np.floating) and 0 < level < 1
+        expect(bool(good), "confidence_level", "a number between 0 and 1", level)
 
     def _prepare(self, X: Any, y: Array) -> Rows:
-        everything = np.arange(len(y))
+        require_regressor(self.estimator_)
+        y, everything = read_numbers(y), np.arange(len(y))
         self._own_std = provides_std(self.estimator_, _safe_indexing(X, [0]))
         if self.max_error is not None and self._own_std:
             return everything
@@ -562,6 +605,8 @@ class SelectiveRegressor(_Selective):
 
     def _arrays(self) -> dict[str, Array]:
         if self.max_width is not None:
+            if "conformal" in self.estimator_.calibration_:
+                warn("The intervals of this wrapper replace those that were stored in the model.")
             self._conformal.store()
         elif not self._own_std:
             raise ValueError(

@@ -20,7 +20,8 @@ __all__ = ["LARGEST", "empty_row", "put", "require_own", "take"]
 
 Array = NDArray[Any]
 
-LARGEST = 20 * 2**20  # Bytes of a section.
+# Bytes of the sections that grow with the calibration rows; all sections take at most 20 MB.
+LARGEST = {"conformal": 16 * 10**6, "selective": 3 * 10**6}
 _ADVICE = {
     "conformal": "`ConformalClassifier(model, prefit=True).conformalize(X, y).store()`",
     "selective": "`SelectiveClassifier(model, prefit=True).calibrate(X, y).store()`",
@@ -76,7 +77,8 @@ def put(model: Any, section: str, values: Mapping[str, Any], arrays: Mapping[str
     arrays : mapping of ndarray
         Arrays by name.
     """
-    model.calibration_ = {**model.calibration_, section: (dict(values), dict(arrays))}
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
+    model.calibration_ = {**model.calibration_, section: (plain, dict(arrays))}
 
 
 def take(
