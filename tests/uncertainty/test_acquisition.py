@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from studies.uncertainty import make_cube
 
 import promissing
-from promissing import NanMLPClassifier
+from promissing import NanMLPClassifier, NanMLPRegressor
 from promissing.uncertainty import AcquisitionPlan, acquisition_curve, next_measurement
 
 
@@ -198,3 +198,29 @@ def test_what_a_file_cannot_hold_is_refused(planned):
         model.calibration_ = {"acquisition": (values, arrays | {name: change(arrays[name])})}
         with pytest.raises(ValueError, match="damaged"):
             AcquisitionPlan.from_model(model)
+
+
+def test_new_costs_change_the_order_of_a_stored_plan():
+    x = numbers(400)
+    model = NanMLPClassifier((8,), n_members=1, max_iter=30, random_state=0)
+    plan = AcquisitionPlan(model.fit(x, x[:, 1] + 0.5 * x[:, 2] > 0), x, random_state=0)
+    model = plan.store()
+    assert plan.order[:2].tolist() == [1, 2]
+    assert AcquisitionPlan.from_model(model, costs={1: 1000}).order[0] == 2
+
+
+def test_settings_of_the_wrong_kind_are_refused(background):
+    plan = AcquisitionPlan(Network(), background, random_state=0)
+    with pytest.raises(ValueError, match="Only a plan with"):
+        plan.learned_gains(background)
+    with pytest.raises(ValueError, match="`costs` must be a mapping"):
+        AcquisitionPlan(Network(), background, costs=[1, 2, 3, 4])
+    y = np.array(["a", "b"])[np.arange(len(background)) % 2]
+    for policies in ("global", ()):
+        with pytest.raises(ValueError, match="`policies` must be a sequence"):
+            acquisition_curve(Network(), background, y, policies, background=background)
+    with pytest.raises(ValueError, match="`max_steps` must be a whole number"):
+        acquisition_curve(Network(), background, y, background=background, max_steps=1.5)
+    two = NanMLPRegressor((4,), n_members=1, max_iter=2).fit(background, background[:, :2])
+    with pytest.raises(ValueError, match="`model` must predict one target"):
+        AcquisitionPlan(two, background)

@@ -1,5 +1,7 @@
 """Prediction sets and intervals."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -508,3 +510,172 @@ def test_the_calibration_of_another_kind_of_model_is_refused(calibrated):
         ConformalRegressor.from_model(sets.store())
     with pytest.raises(ValueError, match="does not fit a ConformalClassifier"):
         ConformalClassifier.from_model(intervals.store())
+
+
+class Sorted(Network):
+    """A classifier that is sure of nothing when it knows nothing: all classes are equal."""
+
+    def probabilities(self, X):
+        known = ~np.isnan(np.asarray(X, dtype=float)).all(axis=1, keepdims=True)
+        proba = np.where(known, super().probabilities(X), 1.0)
+        return proba / proba.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("p", [4, 200])
+def test_an_empty_row_has_a_set_that_covers_whatever_the_seed(p):
+    x, y = labelled(600, p)
+    for seed in range(20):
+        sets = sets_of(x, y, model=Sorted(p, 3), random_state=seed, allow_empty=True)
+        found = np.asarray(sets.predict_set(np.full((1, p), NAN)))[0]
+        assert np.isin(y, sets.classes_[found]).mean() >= 0.9
+
+
+def test_exact_scores_by_sizes_of_errors_that_were_learned_without_the_row():
+    rng = np.random.default_rng(0)
+    covered = {"exact": [], "split": []}
+    for seed in range(12):
+        x, x_new = rng.normal(size=(300, 20)), rng.normal(size=(400, 20))
+        y, y_new = rng.standard_t(2.5, size=300), rng.standard_t(2.5, size=400)
+        for method, found in covered.items():
+            ours = intervals_of(x, y, model=Nothing(), method=method, n_masks=2, random_state=seed)
+            low, high = np.asarray(ours.predict_interval(x_new)).T
+            found.append(((low <= y_new) & (y_new <= high)).mean())
+    assert np.mean(covered["exact"]) > 0.885
+    assert abs(np.mean(covered["exact"]) - np.mean(covered["split"])) < 0.015
+
+
+class Nothing:
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+def test_a_higher_level_at_prediction_takes_more_calibration_rows():
+    x, y = measured(2000)
+    asked = intervals_of(x, y, model=Nothing(), scaled=False).predict_interval(
+        x[:5], confidence_level=0.999
+    )
+    given = intervals_of(x, y, model=Nothing(), scaled=False, confidence_level=0.999)
+    assert_array_equal(asked, given.predict_interval(x[:5]))
+
+
+@pytest.mark.parametrize("settings", [{"per_class": True}, {"cv": 3, "prefit": False}])
+def test_sets_that_may_not_be_empty_are_nested(settings):
+    x, y = labelled(1500)
+    new = labelled(1000, seed=1)[0]
+    conformal = ConformalClassifier(
+        HistGradientBoostingClassifier(**QUICK), **{"prefit": True, "random_state": 0} | settings
+    )
+    if "cv" in settings:
+        conformal.fit_conformalize(x, y)
+    else:
+        conformal.estimator.fit(x[:700], y[:700])
+        conformal.conformalize(x[700:], y[700:])
+    levels = np.arange(0.1, 0.95, 0.05).tolist()
+    sets = np.asarray(conformal.predict_set(new, confidence_level=levels))
+    assert not (sets[..., :-1] & ~sets[..., 1:]).any()
+
+
+def test_intervals_of_several_models_do_not_cross_at_low_levels():
+    x, y = measured(400)
+    ours = ConformalRegressor(
+        HistGradientBoostingRegressor(**QUICK), cv=5, method="split", random_state=0
+    ).fit_conformalize(x, y)
+    new = measured(500, seed=1)[0]
+    ends = np.asarray(ours.predict_interval(new, confidence_level=[0.05, 0.1, 0.2, 0.5]))
+    assert (ends[:, 0] <= ends[:, 1]).all()
+    assert (np.diff(ends[:, 0], axis=1) <= 0).all()
+    assert (np.diff(ends[:, 1], axis=1) >= 0).all()
+
+
+def test_folds_may_be_in_any_order():
+    x, y = measured(600)
+    order = np.random.default_rng(0).permutation(600)
+    widths = []
+    for sort in (np.sort, np.asarray):
+        halves = sort(order[:300]), sort(order[300:])
+        cv = [halves, halves[::-1]]
+        ours = ConformalRegressor(
+            HistGradientBoostingRegressor(**QUICK), cv=cv, method="exact", scaled=False
+        ).fit_conformalize(x, y)
+        widths.append(np.ptp(ours.predict_interval(np.full((1, 4), 0.5))))
+    assert widths[0] == pytest.approx(widths[1], rel=0.3)
+
+
+def test_a_new_fit_ends_an_earlier_calibration():
+    x, y = labelled(600)
+    conformal = ConformalClassifier(HistGradientBoostingClassifier(**QUICK), random_state=0)
+    conformal.fit(x[:300], y[:300]).conformalize(x[300:], y[300:])
+    conformal.fit(x[:300], y[:300])
+    with pytest.raises(NotFittedError, match="not calibrated"):
+        conformal.predict_set(x)
+
+
+def test_a_single_mask_for_each_calibration_row_is_enough():
+    assert np.isfinite(intervals_of(n_masks=1).predict_interval(measured(9, seed=1)[0])).all()
+
+
+def test_weights_of_rows_are_divided_among_the_folds():
+    x, y = labelled(300)
+    conformal = ConformalClassifier(HistGradientBoostingClassifier(**QUICK), cv=3, random_state=0)
+    conformal.fit_conformalize(x, y, sample_weight=np.ones(300))
+    assert len(conformal.estimators_) == 3
+
+
+def test_models_of_several_targets_and_of_the_other_kind_are_refused():
+    x, y = measured(300)
+    two = NanMLPRegressor((4,), n_members=1, max_iter=2).fit(x, np.c_[y, y])
+    with pytest.raises(ValueError, match="`estimator` must predict one target.* predicts 2"):
+        intervals_of(x, y, model=two)
+    labels = HistGradientBoostingClassifier(**QUICK).fit(x, y > 0)
+    with pytest.raises(ValueError, match="`estimator` must be a regressor"):
+        intervals_of(x, y, model=labels)
+    with pytest.raises(ValueError, match="`y` must be finite. Row 3 holds inf"):
+        intervals_of(x, np.where(np.arange(300) == 3, np.inf, y))
+    linear = LogisticRegression().fit(np.nan_to_num(x), y > 0)
+    with pytest.raises(ValueError, match="`estimator`: LogisticRegression cannot predict where"):
+        sets_of(np.nan_to_num(x), y > 0, model=linear)
+
+
+def test_what_the_stored_calibration_fixes_cannot_be_changed(calibrated):
+    model = calibrated[1].store()
+    with pytest.raises(ValueError, match="`scaled` cannot be changed"):
+        ConformalRegressor.from_model(model, scaled=False)
+    with pytest.raises(ValueError, match="needs the calibration rows, which are not stored"):
+        ConformalRegressor.from_model(model, method="exact")
+    with pytest.raises(ValueError, match="`per_class=True` needs the classes"):
+        ConformalClassifier.from_model(without_classes().store(), per_class=True)
+
+
+def without_classes():
+    x, y = labelled(300)
+    model = NanMLPClassifier((4,), n_members=1, max_iter=2, random_state=0).fit(x, y)
+    return sets_of(x, y, model=model)
+
+
+def test_no_label_of_a_calibration_row_is_stored():
+    values, arrays = without_classes().store().calibration_["conformal"]
+    assert arrays["labels"].size == 0
+    assert sum(values["class_counts"]) == len(arrays["scores"])
+
+
+def test_results_survive_pickling_and_classes_may_have_the_names_of_columns():
+    x, y = labelled(600)
+    y = np.array(["set", "size", "other"])[pd.factorize(y, sort=True)[0]]
+    model = HistGradientBoostingClassifier(**QUICK).fit(x[:300], y[:300])
+    sets = sets_of(x[300:], y[300:], model=model).predict_set(x[:3])
+    frame = pickle.loads(pickle.dumps(sets)).to_frame()
+    assert frame.columns.tolist() == ["class other", "class set", "class size", "size", "set"]
+
+
+def test_masks_may_be_a_frame():
+    x, y = measured(300)
+    masks = pd.DataFrame(np.isnan(measured(20, seed=3)[0]))
+    assert ConformalRegressor(Sums(), prefit=True).conformalize(x, y, masks=masks).bank_
+
+
+def test_one_level_of_several_is_measured_by_name():
+    x, y = labelled(600)
+    sets = sets_of(x, y, confidence_level=[0.5, 0.9])
+    with pytest.raises(ValueError, match="measures one level"):
+        sets.coverage_by_missing(x, y)
+    assert sets.coverage_by_missing(x, y, confidence_level=0.9).level == 0.9

@@ -100,3 +100,17 @@ def test_what_cannot_be_compared_is_refused(model):
         missingness_drift(model, rows()[:0])
     with pytest.raises(ValueError, match="feature names|columns"):
         missingness_drift(model, rows()[["a"]])
+
+
+def test_many_patterns_are_all_remembered_and_no_drift_is_found_in_training_rows():
+    x = numbers(4000, 30)
+    x[np.random.default_rng(0).random(x.shape) < 0.5] = NAN
+    model = NanMLPClassifier((8,), n_members=1, max_iter=2).fit(x, np.arange(4000) % 2)
+    assert model.missing_record_.sample.mean() == pytest.approx(0.5, abs=0.02)
+    found = missingness_drift(model, x[1000:2000])
+    assert not found.unseen.any()
+    assert found.joint_p_value > 0.05
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("promissing.estimators.missing_record.MOST_PATTERNS", 100)
+        model.fit(x[:200], np.arange(200) % 2)
+    assert missingness_drift(model, x[:50]).unseen is None

@@ -1,5 +1,7 @@
 """Abstention: classifiers and regressors that decide only where they are right often enough."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -229,3 +231,68 @@ def test_what_a_file_cannot_hold_is_refused(models):
     selective = SelectiveRegressor(plain.fit(frame, target), max_error=9.0, prefit=True)
     with pytest.raises(ValueError, match="learned by trees"):
         selective.calibrate(frame, target).store()
+
+
+def test_the_accuracy_is_that_of_the_returned_predictions():
+    class Eager(Decider):
+        def predict(self, X):
+            return self.classes_[(self.predict_proba(X)[:, 1] > 0.05).astype(int)]
+
+    (x, y), (new, truth) = labelled(3000), labelled(3000, seed=1)
+    selective = SelectiveClassifier(Eager(), accuracy=0.85, prefit=True).calibrate(x, y)
+    result = selective.predict_selective(new)
+    decided = ~result.abstained
+    assert decided.any()
+    assert (result.prediction == truth)[decided].mean() > 0.82
+
+
+def test_rows_that_are_never_decided_do_not_help_the_others():
+    rng = np.random.default_rng(0)
+    decided = 0
+    for seed in range(20):
+        x, y = labelled(1000, seed)
+        x[:800] = NAN
+        y[:800] = Decider().predict(x[:800])  # Always right where nothing is known.
+        y[800:] = np.where(rng.random(200) < 0.2, "a", Decider().predict(x[800:]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # No threshold reaches the accuracy.
+            selective = SelectiveClassifier(Decider(), accuracy=0.97, prefit=True).calibrate(x, y)
+        decided += (~selective.predict_selective(x[800:]).abstained).mean() > 0.5
+    assert decided == 0
+
+
+def test_a_new_fit_ends_an_earlier_threshold():
+    x, y = labelled(600)
+    selective = SelectiveClassifier(HistGradientBoostingClassifier(max_iter=9), accuracy=0.6)
+    selective.fit(x[:300], y[:300]).calibrate(x[300:], y[300:]).fit(x[:300], y[:300])
+    with pytest.raises(NotFittedError):
+        selective.predict_selective(x)
+
+
+def test_intervals_cannot_serve_for_errors(models):
+    _, model, frame, _, y = models
+    selective = SelectiveRegressor(model, max_width=3.0, prefit=True, random_state=0)
+    selective.calibrate(frame, y)
+    model.calibration_ = {}
+    selective.store()
+    with pytest.warns(UserWarning, match="replace those that were stored"):
+        selective.store()
+    with pytest.raises(ValueError, match="`max_error` needs another calibration"):
+        SelectiveRegressor.from_model(model, max_error=1.0)
+    model.calibration_ = {}
+
+
+def test_targets_and_settings_of_other_kinds_are_refused(models):
+    model, numbers_model, frame, y, target = models
+    with pytest.raises(ValueError, match="not one of the classes"):
+        SelectiveClassifier(model, prefit=True).calibrate(frame, np.full(len(frame), "x"))
+    with pytest.raises(ValueError, match="`y` must hold numbers"):
+        SelectiveRegressor(numbers_model, max_error=1.0, prefit=True).calibrate(
+            frame, np.full(len(frame), "x")
+        )
+    with pytest.raises(ValueError, match="`confidence_level` must be a number"):
+        SelectiveRegressor(
+            numbers_model, max_width=1.0, confidence_level=[0.8, 0.9], prefit=True
+        ).calibrate(frame, target)
+    with pytest.raises(ValueError, match="`estimator` must be a regressor"):
+        SelectiveRegressor(model, max_error=1.0, prefit=True).calibrate(frame, target)
