@@ -283,7 +283,7 @@ def test_intervals_cannot_serve_for_errors(models):
 
 
 def test_targets_and_settings_of_other_kinds_are_refused(models):
-    model, numbers_model, frame, y, target = models
+    model, numbers_model, frame, _, target = models
     with pytest.raises(ValueError, match="not one of the classes"):
         SelectiveClassifier(model, prefit=True).calibrate(frame, np.full(len(frame), "x"))
     with pytest.raises(ValueError, match="`y` must hold numbers"):
