@@ -63,7 +63,8 @@ figures: .venv/base
 	$(BIN)/python docs/figures/fading.py
 	$(BIN)/python docs/figures/undershoot.py
 
-docs: .venv/docs
+# Tutorials and the gallery are executed; they need the packages of the tests.
+docs: .venv/test
 	$(BIN)/python -m sphinx -qW --keep-going docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 
@@ -77,10 +78,6 @@ docs: .venv/docs
 .venv/test: .venv/base
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python -m pip install --quiet --group test --group docs
-	touch $@
-
-.venv/docs: .venv/base
-	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
 .venv-lowest/done: pyproject.toml constraints-lowest.txt

@@ -1,12 +1,15 @@
 """Settings of Sphinx, which builds the documentation: `make docs`.
 
-The build needs no network, so references to other projects are links and not intersphinx.
+Tutorials and the gallery are executed. `-D plot_gallery=0` builds them without running them. The
+build needs no network: names of other projects are listed in `inventories.txt`.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -15,8 +18,16 @@ import promissing
 
 project = "promissing"
 version = release = promissing.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "figures"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "figures", "tutorials", "auto_*/*.py", "sg_execution_times.rst"]
+exclude_patterns += ["auto_*/*.ipynb", "auto_*/sg_execution_times.rst"]
 highlight_language = "none"  # Blocks that are not marked as Python are for the shell.
 default_role = "code"
 strip_signature_backslash = True  # Otherwise names such as `classes_` lose their underscore.
@@ -34,6 +45,19 @@ autodoc_mock_imports = ["torch"]
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
+# Types in docstrings link to the documentation of their project.
+napoleon_preprocess_types = True
+napoleon_type_aliases = {
+    "DataFrame": ":class:`~pandas.DataFrame`",
+    "frame": ":class:`frame <pandas.DataFrame>`",
+    "Series": ":class:`~pandas.Series`",
+    "ndarray": ":class:`~numpy.ndarray`",
+    "array": ":class:`array <numpy.ndarray>`",
+    "array-like": ":term:`array-like <numpy:array_like>`",
+    "RandomState": ":class:`~numpy.random.RandomState`",
+    "Generator": ":class:`~numpy.random.Generator`",
+    "Axes": ":class:`~matplotlib.axes.Axes`",
+}
 
 # The pages of the layers are built without Keras and PyTorch. Sphinx's own mock would replace
 # classes that have a decorator, which Keras layers have.
@@ -42,6 +66,68 @@ keras.layers.Layer = type("Layer", (), {"__module__": "keras.layers"})
 keras.saving.register_keras_serializable = lambda **_: lambda kind: kind
 
 DOCS = Path(__file__).parent
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+def write_inventories(folder: Path) -> dict[str, tuple[str, str]]:
+    """Write an inventory for each project in inventories.txt, in the format of Sphinx."""
+    projects: dict[str, tuple[str, list[str]]] = {}
+    for line in (DOCS / "inventories.txt").read_text().splitlines():
+        words = line.split()
+        if len(words) == 2:
+            name, address = words
+            projects[name] = (address, [])
+        elif words:
+            projects[name][1].append(" ".join(words))
+    found = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (address, lines) in projects.items():
+        head = f"# Sphinx inventory version 2\n# Project: {name}\n# Version: \n"
+        head += "# The remainder of this file is compressed using zlib.\n"
+        body = zlib.compress("".join(f"{line}\n" for line in lines).encode())
+        (folder / f"{name}.inv").write_bytes(head.encode() + body)
+        found[name] = (address, str(folder / f"{name}.inv"))
+    return found
+
+
+intersphinx_mapping = write_inventories(DOCS / "_build/inventories")
+
+
+def reset_figures(gallery_conf: Any, fname: str) -> None:
+    """Draw figures without a background, so that they fit on light and on dark pages."""
+    import matplotlib.pyplot as plt
+
+    plt.rcdefaults()
+    plt.rcParams.update(
+        {
+            "axes.facecolor": "none",
+            "figure.facecolor": "none",
+            "savefig.facecolor": "none",
+            "savefig.transparent": True,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "font.size": 9.5,
+            "legend.frameon": False,
+        }
+    )
+
+
+warnings.filterwarnings("ignore", category=FutureWarning, module="catboost")
+sphinx_gallery_conf = {
+    "examples_dirs": ["tutorials", "../examples"],
+    "gallery_dirs": ["auto_tutorials", "auto_examples"],
+    "reset_modules": (reset_figures, "seaborn"),
+    "abort_on_example_error": True,
+    "capture_repr": (),
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 10**6,
+    "download_all_examples": False,
+    "within_subsection_order": "FileNameSortKey",
+    "copyfile_regex": r"",
+    "thumbnail_size": (320, 224),
+}
 SKLEARN = re.compile(r"[gs]et_params|get_metadata_routing|set_\w+_request")
 OUTSIDE = re.compile(r"\[([^\]]*)\]\((\.\./[^)#]+)\)")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from promissing.compare.strategies import NAMES, STRATEGIES
 from studies.runner import read, write
 
 __all__ = ["LOOKS", "Look", "bootstrap", "describe", "draw_ranks", "figure", "markdown"]
-__all__ += ["plus_minus", "save", "title", "write_table"]
+__all__ += ["plus_minus", "save", "spread", "title", "write_table"]
 
 
 def markdown(frame: pd.DataFrame, formats: Mapping[str, str] | None = None) -> str:
@@ -57,6 +58,8 @@ def describe(out: Path, command: str) -> None:
         "machine": ", ".join(f"{key} {value}" for key, value in about["platform"].items()),
         "finished": str(about["finished"])[:10],
     }
+    if about.get("commit"):
+        facts["commit"] = about["commit"]
     facts |= {f"version of {name}": version for name, version in about["versions"].items()}
     facts |= {f"left out: {name}": reason for name, reason in about["skipped"].items()}
     frame = pd.DataFrame({"what": list(facts), "value": [str(value) for value in facts.values()]})
@@ -99,9 +102,22 @@ def title(name: str) -> str:
     return STRATEGIES[name].title
 
 
+def spread(values: Mapping[str, float], gap: float) -> dict[str, float]:
+    """Move values apart that are nearer than a gap, as places of labels."""
+    names = sorted(values, key=lambda name: values[name])
+    places = {name: values[name] for name in names}
+    for _ in range(100):
+        for lower, upper in pairwise(names):
+            missing = gap - (places[upper] - places[lower])
+            if missing > 0:
+                places[lower] -= missing / 2
+                places[upper] += missing / 2
+    return places
+
+
 @contextmanager
-def figure(*shape: int, **options: Any) -> Iterator[tuple[Any, Any]]:
-    """A figure without a window, and its axes."""
+def figure(*shape: int, dark: bool = False, **options: Any) -> Iterator[tuple[Any, Any]]:
+    """A figure without a window and without a background, and its axes; `dark` is for dark pages."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -115,7 +131,12 @@ def figure(*shape: int, **options: Any) -> Iterator[tuple[Any, Any]]:
         "grid.alpha": 0.25,
         "grid.linewidth": 0.5,
         "legend.frameon": False,
+        "axes.facecolor": "none",
     }
+    if dark:
+        light = "#e6edf3"
+        names = ("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "text.color")
+        settings |= dict.fromkeys((*names, "xtick.color", "ytick.color"), light)
     with rc_context(settings):
         size = options.pop("figsize", None)
         fig = Figure(figsize=size, layout="constrained")
@@ -123,9 +144,9 @@ def figure(*shape: int, **options: Any) -> Iterator[tuple[Any, Any]]:
         yield fig, fig.subplots(*shape, squeeze=False, **options)
 
 
-def save(fig: Any, folder: Path, name: str) -> None:
+def save(fig: Any, folder: Path, name: str, **options: Any) -> None:
     """Write a figure as PNG."""
-    fig.savefig(folder / f"{name}.png", dpi=150)
+    fig.savefig(folder / f"{name}.png", dpi=150, **options)
 
 
 def bootstrap(means: pd.DataFrame, rng: np.random.Generator) -> Any:

@@ -23,6 +23,7 @@ import json
 import os
 import platform
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -269,7 +270,7 @@ def read(out: str | Path) -> Results:
         depend on the run; `arrays`, by batch and name; and `about`, a dict with
 
         - `study`, `settings` and `protocol`;
-        - `versions`, `platform` and `jobs` of the last run;
+        - `versions`, `commit`, `platform` and `jobs` of the last run;
         - `started`, `finished` (None if the last run is in progress or was killed) and `seconds`
           of all runs together, and `runs`, one entry per run;
         - `n_done`, the number of finished batches, and `skipped`, which maps batches to reasons.
@@ -296,6 +297,7 @@ def read(out: str | Path) -> Results:
     about = {
         **{name: log[name] for name in ("study", "settings", "protocol", "runs")},
         **{name: runs[-1][name] for name in ("versions", "platform", "jobs", "finished")},
+        "commit": runs[-1].get("commit"),
         "started": runs[0]["started"],
         "seconds": sum(one["seconds"] for one in runs),
         "n_done": len(names),
@@ -372,6 +374,7 @@ class _Store:
         machine = {"machine": platform.machine(), "system": platform.system()}
         self._run: dict[str, Any] = {
             "versions": _versions(),
+            "commit": _commit(),
             "platform": {"cores": os.cpu_count(), **machine},
             "jobs": jobs,
             "started": _now(),
@@ -562,6 +565,19 @@ def _read_file(path: Path) -> Iterator[Any]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _commit() -> str | None:
+    """Return the commit of the source, with a plus sign if files were changed since."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        found, changed = (
+            subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout
+            for words in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "-uno"])
+        )
+    except (OSError, subprocess.CalledProcessError):  # No git, or no repository.
+        return None
+    return found.strip() + "+" * bool(changed.strip())
 
 
 def _versions() -> dict[str, str]:

@@ -47,7 +47,7 @@ PARTS = ("synthetic", "coverage", "decisions", "acquisition")
 MODELS = ("ours", "hgb", "catboost")
 MORE_RIVALS = ("mean", "mean+indicator+augment")
 NAMES = {"ours": "promissing", "hgb": "HGB", "catboost": "CatBoost", "mean": "mean + MLP",
-         "mean+indicator+augment": "mean + indicator, augmented"}  # fmt: skip
+         "mean+indicator+augment": "mean + indicator,\naugmented"}  # fmt: skip
 LEVEL = 0.9
 TRAIN_ROWS, CALIBRATION_ROWS, TEST_ROWS = 5000, 1000, 3000
 MOST_ROWS = 20_000  # Rows of a table from which those are drawn, the same for every seed.
@@ -549,24 +549,29 @@ def _over_tables(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 def draw_decisions(frame: pd.DataFrame, out: Path) -> None:
     """Draw accuracy and share of certain decisions, and calibration, by the share missing."""
     titles = {
-        "accuracy": f"accuracy where p ≥ {CERTAIN:g}",
-        "decided": f"share of rows with p ≥ {CERTAIN:g}",
-        "calibration": "calibration error",
+        "accuracy": f"Accuracy where p ≥ {CERTAIN:g}",
+        "decided": f"Share of rows with p ≥ {CERTAIN:g}",
+        "calibration": "Calibration error",
     }
-    colors = {"ours": "#c2410c"}
-    with reporting.figure(1, 3, figsize=(10, 3.1)) as (fig, axes):
-        for ax, (metric, title) in zip(axes[0], titles.items(), strict=True):
-            for name, lines in frame.groupby("strategy"):
-                ours = name == "ours"
-                look = {"color": colors.get(name, "#8a8f98"), "lw": 2.4 if ours else 1.3}
-                ax.plot(lines["ratio"], lines[metric], "o-", ms=3, zorder=2 + ours, **look)
-                last = lines.iloc[-1]
-                ax.annotate(NAMES[name], (last["ratio"], last[metric]), xytext=(5, 0),
-                            textcoords="offset points", va="center", fontsize=7.5,
-                            color=colors.get(name, "#5b616b"))  # fmt: skip
-            ax.set(title=title, xlabel="share of missing values", xlim=(-0.02, 1.05))
-            ax.set_xticks(SHARES, [f"{share:.0%}" for share in SHARES])
-        reporting.save(fig, out, "decisions")
+    for dark in (False, True):
+        colors = {"ours": "#fb923c" if dark else "#c2410c"}
+        grey, other = ("#8b949e", "#b1bac4") if dark else ("#9aa0a8", "#5b616b")
+        with reporting.figure(1, 3, figsize=(10.5, 3.3), dark=dark) as (fig, axes):
+            for ax, (metric, title) in zip(axes[0], titles.items(), strict=True):
+                ends = {}
+                for name, lines in frame.groupby("strategy"):
+                    ours = name == "ours"
+                    look = {"color": colors.get(name, grey), "lw": 2.6 if ours else 1.4}
+                    ax.plot(lines["ratio"], lines[metric], "o-", ms=3, zorder=2 + ours, **look)
+                    ends[name] = lines[metric].iloc[-1]
+                ax.set(title=title, xlabel="share of the values missing", xlim=(-0.03, 1.32))
+                ax.set_ylim(min(0, ax.get_ylim()[0]) if metric != "accuracy" else None, None)
+                low, high = ax.get_ylim()
+                for name, place in reporting.spread(ends, 0.075 * (high - low)).items():
+                    ax.text(0.79, place, NAMES[name], va="center", fontsize=8,
+                            color=colors.get(name, other))  # fmt: skip
+                ax.set_xticks(SHARES, [f"{share:.0%}" for share in SHARES])
+            reporting.save(fig, out, "decisions-dark" if dark else "decisions", transparent=True)
 
 
 def _write_acquisition(out: Path, rows: pd.DataFrame) -> str:

@@ -92,23 +92,42 @@ def test_examples_in_docstrings(name):
 DOCUMENTS = ("README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/*.md"))))
 
 
+NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
+
+
 def code_blocks(document):
+    """List the Python blocks, each with the output shown below it, if any."""
     text = (ROOT / document).read_text()
-    return re.findall(r"^```python\n(.*?)^```$", text, flags=re.M | re.S)
+    return re.findall(
+        r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", text, flags=re.M | re.S
+    )
+
+
+def assert_same_output(found, shown):
+    """Compare texts without their spacing, and numbers to two digits."""
+    assert NUMBER.sub("#", found).split() == NUMBER.sub("#", shown).split(), found
+    for one, other in zip(NUMBER.findall(found), NUMBER.findall(shown), strict=True):
+        expected = float(other.replace(",", ""))
+        assert float(one.replace(",", "")) == pytest.approx(expected, rel=0.05, abs=0.02), found
 
 
 @pytest.mark.parametrize(
     ("document", "index"),
     [(d, i) for d in DOCUMENTS for i in range(len(code_blocks(d)))],
 )
-def test_code_in_documents_runs(document, index, tmp_path, monkeypatch):
+def test_code_in_documents_runs_and_prints_what_is_shown(
+    document, index, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)  # Some of it writes files.
-    block = compile(code_blocks(document)[index], f"{document}, block {index}", "exec")
+    source, shown = code_blocks(document)[index]
+    block = compile(source, f"{document}, block {index}", "exec")
     with warnings.catch_warnings():
         # Short training and others' deprecations may be told of; what will break may not.
         warnings.simplefilter("default")
         warnings.simplefilter("error", FutureWarning)
         exec(block, {"__name__": "__main__"})
+    if shown:
+        assert_same_output(capsys.readouterr().out, shown)
 
 
 def test_the_lowest_versions_are_those_that_are_declared():

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 __all__ = ["EpochBar"]
 
@@ -15,6 +13,10 @@ class EpochBar:
     """A progress bar that shows the epoch and the losses."""
 
     def __init__(self, title: str, epochs: int) -> None:
+        # Prediction, which needs few packages, imports this module too.
+        from rich.console import Console
+        from rich.progress import Progress
+
         self._progress = Progress(console=Console(stderr=True))
         self._progress.start()
         self._task = self._progress.add_task(title, total=epochs)
