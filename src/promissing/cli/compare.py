@@ -51,8 +51,9 @@ def compare(
     """Compare strategies for missing values on FILE.
 
     All strategies are cross-validated on the same folds and train the same network, except for
-    tree-based ones. Each is tested against the best by a corrected resampled t-test. "full" is left
-    out, because it needs a table without missing values.
+    tree-based ones. Each is tested against the best by a corrected resampled t-test, and scored
+    again on test rows from which half of the columns are removed. "full" is left out, because it
+    needs a table without missing values.
     """
     from promissing.compare import compare as run
     from promissing.io.files import FileError, check_target
@@ -89,7 +90,7 @@ def compare(
 
 
 def _show(found: Comparison) -> None:
-    """Print the scores and the recommendation."""
+    """Print the scores and the advice."""
     about = found.about
     title = f"{found.metric} of {about['folds']}-fold cross-validation"
     title += f", {about['repetitions']} times" if about["repetitions"] > 1 else ""
@@ -97,6 +98,7 @@ def _show(found: Comparison) -> None:
     title += f", {about['extra']:.0%} removed" if about["extra"] else ""
     out = _terminal.console()
     out.print(comparison_table(found.to_dict()["table"], found.metric, title))
+    out.print("calibr.: calibration error. half: half of the inputs were removed from test rows.")
     for name, reason in found.skipped.items():
         reason = _options.with_option_names(reason).rstrip(".")
         out.print(printable(f"{name} was left out: {reason}."))
@@ -105,15 +107,21 @@ def _show(found: Comparison) -> None:
 
 def comparison_table(lines: list[dict[str, Any]], metric: str, title: str) -> Any:
     """Return the scores of the strategies as a table; the best one has no p-value."""
-    columns = ("strategy", f"{metric}>", "spread>", "difference>", "p>", "seconds>")
+    heads = {"log_loss": "log loss", "calibration_error": "calibr.", "mean_missing": metric}
+    heads |= {"log_loss_missing": "log loss", "calibration_error_missing": "calibr."}
+    heads = {k: f"{v}\nhalf" if k.endswith("missing") else v for k, v in heads.items()}
+    shown = [name for name in heads if name in lines[0]]
+    columns = ["strategy", f"{metric}>", "spread>", "difference>", "p>"]
+    columns += [f"{heads[name]}>" for name in shown] + ["seconds>"]
     rows = []
     for line in lines:
         p, difference = "", ""
         if line["p"] is not None:
             p = f"{line['p']:.2g}" if line["p"] >= 0.001 else "< 0.001"
             difference = f"{line['difference']:.3f}"
+        more = ["" if line[name] is None else f"{line[name]:.3f}" for name in shown]
         mean, spread = f"{line['mean']:.3f}", f"{line['spread']:.3f}"
-        rows.append((line["title"], mean, spread, difference, p, f"{line['seconds']:.1f}"))
+        rows.append((line["title"], mean, spread, difference, p, *more, f"{line['seconds']:.1f}"))
     return _terminal.table(title, columns, rows)
 
 

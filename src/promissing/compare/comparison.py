@@ -1,7 +1,9 @@
 """Compare strategies for missing values on one table by cross-validation.
 
 All strategies see the same folds, the same removed values and the same seeds, so that they differ
-only in their treatment of missing values.
+only in their treatment of missing values. Every fitted model is scored twice: on the test rows as
+they are, and on test rows from which half of the features are removed at random, as if inputs went
+missing in use.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.base import clone
-from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from promissing import metrics
 from promissing._validation import expect, renamed_arguments, warn
 from promissing.compare import strategies as registry
-from promissing.missingness import Mechanism
+from promissing.missingness import Mechanism, remove
 
 __all__ = ["Comparison", "Round", "compare", "corrected_t_test", "holm", "read_target", "rounds"]
 
@@ -35,7 +38,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 LEVEL = 0.05  # Level of significance, after Holm's correction.
 _METRICS = {"classification": "AUC", "regression": "R2"}
-_NOT_IMPUTED = ("native", "trees")  # The families that impute nothing.
+POWER = 0.8  # Probability with which the stated difference would be found.
+_MOST_NAMED = 4  # Strategies whose calibration error the advice names.
 _FULL = "it is the reference on a table without missing values"
 _DIGITS = 12  # Scores that agree to this digit are equal: the order of a sum changes the rest.
 
@@ -50,14 +54,18 @@ class Comparison:
         One row per strategy, the best first: `strategy`, `title`, the `mean` score over all folds,
         its `spread` (the standard deviation over the folds), the `seconds` of all folds together,
         the `difference` from the best mean, and the Holm-corrected `p` of the corrected resampled
-        t-test against the best. The best has no `p` (NaN).
+        t-test against the best. The best has no `p` (NaN). For classification, also `log_loss` and
+        `calibration_error`. Columns that end in `_missing` are the same for test rows from which
+        half of the features are removed; they are NaN if a strategy cannot predict such rows.
     scores : DataFrame
-        One row per fold: `strategy`, `repetition`, `fold`, `score`, `seconds`.
+        One row per fold: `strategy`, `repetition`, `fold`, `score`, `seconds`, `score_missing`,
+        and for classification `log_loss` and `log_loss_missing`.
     metric : {"AUC", "R2"}
         The score; higher is better. For several classes, the AUC is the mean of each class against
         the rest.
     recommendation : str
-        One sentence with the best strategy, the significant differences and a recommendation.
+        Advice in a few sentences: the best strategy and the significant differences, the power of
+        the comparison, and which strategy is best if inputs go missing in use.
     skipped : dict of str to str
         The strategies that did not run, with the reason.
     notes : tuple of str
@@ -237,10 +245,12 @@ def compare(
     how = (folds, repetitions, share, mechanism, random_state)
     parts = list(rounds(X, truth, task, *how))
     n_fits = len(wanted) * len(parts)
-    lines: list[tuple[Any, ...]] = []
+    lines: list[dict[str, Any]] = []
+    errors: dict[str, dict[str, float]] = {}
     notes: list[str] = []
     for k, name in enumerate(wanted):
-        title, own = _title(name), []
+        title = _title(name)
+        own: list[_Scored] = []
         try:
             for i, one in enumerate(parts):
                 if progress is not None:
@@ -251,20 +261,22 @@ def compare(
                     model = registry.make(
                         name, task, settings=settings, modalities=modalities, random_state=one.seed
                     )
-                score, seconds, warned = _fit_and_score(model, task, one, truth)
-                own.append((name, one.repetition, one.fold, score, seconds))
-                notes += [f"{title}: {text}" for text in warned]
+                own.append(_fit_and_score(model, task, one, truth))
+                notes += [f"{title}: {text}" for text in own[-1].notes]
         except Exception as error:  # The other strategies do not depend on this one.
             skipped[name] = _reason(error)
         else:
-            lines += own
+            heads = ({"strategy": name, "repetition": r, "fold": f} for r, f, *_ in parts)
+            lines += [head | found.scores for head, found in zip(heads, own, strict=True)]
+            errors[name] = _calibration(own, parts, truth) if task == "classification" else {}
     if progress is not None:
         progress(n_fits, n_fits, "")
     if not lines:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise RuntimeError(f"No strategy could be compared. {reasons}")
-    scores = pd.DataFrame(lines, columns=["strategy", "repetition", "fold", "score", "seconds"])
-    table = _summarise(scores, float(np.mean([len(one.test) / len(one.train) for one in parts])))
+    scores = pd.DataFrame(lines)
+    test_share = float(np.mean([len(one.test) / len(one.train) for one in parts]))
+    table = _summarise(scores, test_share, errors)
     about = {
         "task": task,
         "rows": len(truth),
@@ -279,7 +291,7 @@ def compare(
         "seed": random_state,
     }
     metric = _METRICS[task]
-    advice = _recommend(table, metric)
+    advice = _advise(table, scores, metric, test_share)
     return Comparison(table, scores, metric, advice, skipped, tuple(dict.fromkeys(notes)), about)
 
 
@@ -477,8 +489,16 @@ def rounds(
             yield Round(repetition, fold, less, train, test, seeds[fold])
 
 
-def _fit_and_score(model: Any, task: str, one: Round, y: Array) -> tuple[float, float, list[str]]:
-    """Return the score and the seconds of one fit, and its warnings."""
+class _Scored(NamedTuple):
+    """The scores of one fit, its probabilities for both kinds of test rows, and its warnings."""
+
+    scores: dict[str, float]
+    probabilities: dict[str, Array]
+    notes: list[str]
+
+
+def _fit_and_score(model: Any, task: str, one: Round, y: Array) -> _Scored:
+    """Fit a model, and score it on the test rows as they are and with half of the features."""
     train, test = (
         one.X.iloc[rows] if hasattr(one.X, "iloc") else one.X[rows]
         for rows in (one.train, one.test)
@@ -489,10 +509,48 @@ def _fit_and_score(model: Any, task: str, one: Round, y: Array) -> tuple[float, 
         model.fit(train, y[one.train])
         output = model.predict_proba(test) if task == "classification" else model.predict(test)
         seconds = time.perf_counter() - start
-    texts = [" ".join(str(w.message).split()) for w in caught]
+    notes = [" ".join(str(w.message).split()) for w in caught]
+    scores, proba = _judge(model, task, one, y, output)
+    found = {"": proba}
+    n, p = test.shape
+    lost = np.random.default_rng(one.seed).random((n, p)).argsort(axis=1) < max(1, p // 2)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            less = remove(test, lost)
+            output = model.predict_proba(less) if task == "classification" else model.predict(less)
+        again, found["_missing"] = _judge(model, task, one, y, output)
+    except Exception as error:  # It was fitted to rows without missing values.
+        again = dict.fromkeys(scores, math.nan)
+        notes.append(f"not measured with inputs missing: {_reason(error)}")
+    scores |= {f"{name}_missing": value for name, value in again.items()}
+    return _Scored(scores | {"seconds": seconds}, found, notes)
+
+
+def _judge(
+    model: Any, task: str, one: Round, y: Array, output: Array
+) -> tuple[dict[str, float], Array]:
+    """Return the scores of outputs for the test rows, and probabilities (n, K) of all classes."""
     if task == "regression":
-        return float(r2_score(y[one.test], output)), seconds, texts
-    return _auc(y, one.test, output, model.classes_), seconds, texts
+        return {"score": float(r2_score(y[one.test], output))}, output
+    classes = np.unique(y)
+    proba = np.zeros((len(output), len(classes)))
+    # A class without training rows has no probability.
+    proba[:, np.searchsorted(classes, model.classes_)] = output
+    scores = {"score": _auc(y, one.test, output, model.classes_)}
+    return scores | {"log_loss": float(log_loss(y[one.test], proba, labels=classes))}, proba
+
+
+def _calibration(own: list[_Scored], parts: list[Round], y: Array) -> dict[str, float]:
+    """Return the calibration error over all folds, as it is and with inputs missing."""
+    classes, truth = np.unique(y), np.concatenate([y[one.test] for one in parts])
+    found = {}
+    for suffix in ("", "_missing"):
+        if all(suffix in one.probabilities for one in own):
+            proba = np.concatenate([one.probabilities[suffix] for one in own])
+            error = metrics.calibration_error(truth, proba, classes=classes)
+            found[f"calibration_error{suffix}"] = float(error)
+    return found
 
 
 def _auc(y: Array, rows: Array, proba: Array, classes: Array) -> float:
@@ -577,19 +635,36 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
 # -------------------------------------------------------------------------------------- summary
 
 
-def _summarise(scores: pd.DataFrame, test_share: float) -> pd.DataFrame:
+def _summarise(
+    scores: pd.DataFrame, test_share: float, errors: Mapping[str, Mapping[str, float]]
+) -> pd.DataFrame:
     """Return one row per strategy, the best first."""
     by_name = scores.groupby("strategy", sort=False)
     table = by_name["score"].agg(mean="mean", spread="std")
     table["seconds"] = by_name["seconds"].sum()
     table = table.sort_values("mean", ascending=False, kind="stable")
     table["difference"] = table["mean"] - table["mean"].iloc[0]
-    wide = {name: group["score"].to_numpy() for name, group in by_name}
-    best, *others = table.index
-    p = [corrected_t_test(wide[name] - wide[best], test_share) for name in others]
-    table["p"] = [math.nan, *holm(p)]
+    table["p"] = _p_values(scores, "score", table.index.tolist(), test_share)
+    if "log_loss" in scores:
+        table["log_loss"] = by_name["log_loss"].mean()
+        table["calibration_error"] = [errors[name]["calibration_error"] for name in table.index]
+    table["mean_missing"] = by_name["score_missing"].mean()
+    if "log_loss" in scores:
+        table["log_loss_missing"] = by_name["log_loss_missing"].mean()
+        late = [errors[name].get("calibration_error_missing", math.nan) for name in table.index]
+        table["calibration_error_missing"] = late
     table.insert(0, "title", [_title(name) for name in table.index])
     return table.reset_index(names="strategy")
+
+
+def _p_values(
+    scores: pd.DataFrame, column: str, names: list[str], test_share: float
+) -> list[float]:
+    """Return the corrected p-values against the first strategy, which has none."""
+    wide = {name: group[column].to_numpy() for name, group in scores.groupby("strategy")}
+    best, *others = names
+    p = [corrected_t_test(wide[name] - wide[best], test_share) for name in others]
+    return [math.nan, *holm(p)]
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -597,8 +672,16 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[no-any-return]
 
 
+def _advise(table: pd.DataFrame, scores: pd.DataFrame, metric: str, test_share: float) -> str:
+    """Return the advice: the best strategy, the power, and inputs that go missing in use."""
+    parts = [_recommend(table, metric)]
+    if len(table) > 1:
+        parts.append(_power(table, scores, test_share))
+    return " ".join([*parts, _with_inputs_missing(table, scores, metric, test_share)]).strip()
+
+
 def _recommend(table: pd.DataFrame, metric: str) -> str:
-    """Return one sentence: the best strategy, what is significant, and what to use."""
+    """Return one sentence: the best strategy, and which differences are significant."""
     best, others = table.iloc[0], table.iloc[1:]
     chance = {"AUC": 0.5, "R2": 0.0}[metric]
     lead = f"{best['title']} has the highest mean {metric}, {best['mean']:.3f}"
@@ -608,26 +691,55 @@ def _recommend(table: pd.DataFrame, metric: str) -> str:
         return f"{lead}, with nothing to compare it with."
     worse = others["p"] < LEVEL
     if worse.all():
-        return f"{lead}, significantly more than {_list(others['title'])}: use it."
+        return f"{lead}, significantly more than {_list(others['title'])}."
     if worse.any():
         lead += f", significantly more than {_list(others.loc[worse, 'title'])}"
-        rest = f"not significantly more than {_list(others.loc[~worse, 'title'])}"
-    else:
-        rest = "no difference from the others is significant"
-    level = table[[True, *~worse]]
-    preferred = [
-        name in registry.STRATEGIES and registry.STRATEGIES[name].family in _NOT_IMPUTED
-        for name in level["strategy"]
-    ]
-    if preferred[0]:
-        return f"{lead}, but {rest}: use it, or any of these."
-    if not any(preferred):
-        return f"{lead}, but {rest}: use any of these."
-    own = level[preferred].iloc[0]
+        return f"{lead}, but not significantly more than {_list(others.loc[~worse, 'title'])}."
+    return f"{lead}, but there is no clear winner: no difference from the others is significant."
+
+
+def _power(table: pd.DataFrame, scores: pd.DataFrame, test_share: float) -> str:
+    """Return one sentence: how large a difference would probably be found."""
+    wide = {name: group["score"].to_numpy() for name, group in scores.groupby("strategy")}
+    best, *others = table["strategy"]
+    n = len(wide[best])
+    variance = float(np.median([(wide[name] - wide[best]).var(ddof=1) for name in others]))
+    # The first step of Holm's method is the hardest.
+    quantiles = stats.t.ppf([1 - LEVEL / len(others) / 2, POWER], n - 1)
+    least = float(quantiles.sum() * np.sqrt((1 / n + test_share) * variance))
+    if not least < 0.5:  # Also if it is NaN.
+        return "With so few folds, hardly any difference would be found: use more repetitions."
     return (
-        f"{lead}, but {rest}: we prefer {own['title']} ({own['mean']:.3f}), only because it "
-        "imputes nothing."
+        f"A difference of {max(least, 0.001):.3f} would be found with a probability of "
+        f"{POWER:.0%}; more repetitions find smaller ones."
     )
+
+
+def _with_inputs_missing(
+    table: pd.DataFrame, scores: pd.DataFrame, metric: str, test_share: float
+) -> str:
+    """Return one sentence: which strategy is best if inputs go missing in use."""
+    by_loss = "log_loss_missing" in table
+    column, name = ("log_loss_missing", "log loss") if by_loss else ("mean_missing", metric)
+    known = table[table[column].notna()].sort_values(column, ascending=by_loss, kind="stable")
+    if len(known) < 2:
+        return ""
+    own = "log_loss_missing" if by_loss else "score_missing"
+    p = _p_values(scores, own, known["strategy"].tolist(), test_share)
+    best, worse = known.iloc[0], known[np.asarray(p) < LEVEL]
+    text = f"If half of the inputs are missing in use, {best['title']} has the "
+    text += f"{'lowest' if by_loss else 'highest'} mean {name}, {best[column]:.3f}"
+    if worse.empty:
+        text += ", but no difference from the others is significant"
+    else:
+        compared = "less" if by_loss else "more"
+        text += f", significantly {compared} than {_list(worse['title'])}"
+    if not by_loss:
+        return text + "."
+    errors = known[["title", "calibration_error_missing"]].itertuples(index=False)
+    first, *others = [f"{title} {error:.3f}" for title, error in errors]
+    shown = others[:_MOST_NAMED]
+    return f"{text}. Calibration errors there: {', '.join([first, *shown])}."
 
 
 def _list(titles: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ error. The chosen threshold misses the target with a probability of at most ``1 
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from math import log
@@ -219,7 +220,9 @@ class _Selective(BaseEstimator):
         self._forget()
         target = read_target(y, X)
         self._reader = RowReader(self.estimator_, X)
-        n_targets = np.asarray(self.estimator_.predict(_safe_indexing(X, [0]))).size
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # They come again, for all rows.
+            n_targets = np.asarray(self.estimator_.predict(_safe_indexing(X, [0]))).size
         require_one_target(self.estimator_, n_targets)
         rows = self._prepare(X, target)
         X, target = _safe_indexing(X, rows), target[rows]
