@@ -6,13 +6,14 @@ build needs no network: names of other projects are listed in `inventories.txt`.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-import warnings
 import zlib
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
+
+os.environ.setdefault("KERAS_BACKEND", "jax")
 
 import promissing
 
@@ -41,7 +42,6 @@ html_show_copyright = False
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"  # The docstrings give the types.
-autodoc_mock_imports = ["torch"]
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
@@ -59,13 +59,10 @@ napoleon_type_aliases = {
     "Axes": ":class:`~matplotlib.axes.Axes`",
 }
 
-# The pages of the layers are built without Keras and PyTorch. Sphinx's own mock would replace
-# classes that have a decorator, which Keras layers have.
-sys.modules["keras"] = keras = MagicMock()
-keras.layers.Layer = type("Layer", (), {"__module__": "keras.layers"})
-keras.saving.register_keras_serializable = lambda **_: lambda kind: kind
-
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))  # For gallery_style.
+# Tutorials run the commands of this environment.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -94,30 +91,10 @@ def write_inventories(folder: Path) -> dict[str, tuple[str, str]]:
 intersphinx_mapping = write_inventories(DOCS / "_build/inventories")
 
 
-def reset_figures(gallery_conf: Any, fname: str) -> None:
-    """Draw figures without a background, so that they fit on light and on dark pages."""
-    import matplotlib.pyplot as plt
-
-    plt.rcdefaults()
-    plt.rcParams.update(
-        {
-            "axes.facecolor": "none",
-            "figure.facecolor": "none",
-            "savefig.facecolor": "none",
-            "savefig.transparent": True,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "font.size": 9.5,
-            "legend.frameon": False,
-        }
-    )
-
-
-warnings.filterwarnings("ignore", category=FutureWarning, module="catboost")
 sphinx_gallery_conf = {
     "examples_dirs": ["tutorials", "../examples"],
     "gallery_dirs": ["auto_tutorials", "auto_examples"],
-    "reset_modules": (reset_figures, "seaborn"),
+    "reset_modules": ("gallery_style.reset_figures",),
     "abort_on_example_error": True,
     "capture_repr": (),
     "show_memory": False,

@@ -2,9 +2,9 @@
 Abstain from uncertain rows
 ===========================
 
-:class:`~promissing.uncertainty.SelectiveClassifier` chooses a threshold on calibration rows, so that
-the accuracy of the decided rows reaches a target with a chosen confidence. The curves show the risk
-when only the most certain rows are decided.
+:class:`~promissing.uncertainty.SelectiveClassifier` chooses a threshold on calibration rows, so
+that the accuracy of the decided rows reaches a target with a chosen confidence. The curves show the
+risk when only the most certain rows are decided.
 """
 
 import numpy as np

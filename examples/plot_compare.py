@@ -6,8 +6,8 @@ Compare strategies, with one of your own
 estimators to the comparison.
 """
 
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder

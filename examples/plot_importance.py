@@ -19,7 +19,5 @@ found = importance(values)
 print(found.round(3).head(3))
 
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-column = found.columns[0] if found.columns[0] != "group" else found.columns[1]
-labels = found["group"] if "group" in found else found.index
-ax.barh([str(label) for label in labels][::-1], found[column].to_numpy()[::-1])
+ax.barh(found.index[::-1], found["importance"][::-1], xerr=found["standard_error"][::-1])
 ax.set_xlabel("mean absolute change of P(diabetes)")

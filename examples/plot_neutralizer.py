@@ -6,7 +6,6 @@ A missing input changes a neuron as if a certain value stood in its place: the n
 never used to compute anything, but it can be read from a layer.
 """
 
-import numpy as np
 import torch
 
 from promissing.inspection import NeutralizerDisplay
@@ -17,7 +16,7 @@ layer = NanLinear(6, 8, compensation="shared")
 with torch.no_grad():
     layer.bias.uniform_(-0.5, 0.5)
 names = ["age", "dose", "weight", "crp", "sodium", "pulse"]
-NeutralizerDisplay.from_estimator(layer, names=names)
+NeutralizerDisplay(layer.neutralizers(), names).plot()
 
 # %%
 # Replacing the missing value by the neutralizer of a neuron gives the same activation.
@@ -25,5 +24,6 @@ x = torch.randn(1, 6)
 gap = x.clone()
 gap[0, 3] = torch.nan
 filled = x.clone()
-filled[0, 3] = float(np.asarray(layer.neutralizers())[0, 3])
-print(float(layer(gap)[0, 0]), float(layer(filled)[0, 0]))
+filled[0, 3] = float(layer.neutralizers()[0, 3])
+with torch.no_grad():
+    print(layer(gap)[0, 0].item(), layer(filled)[0, 0].item())

@@ -7,13 +7,12 @@ expected fall of the loss. The curve compares policies on other people, who star
 interview only.
 """
 
+import numpy as np
 from sklearn.model_selection import train_test_split
 
 from promissing import NanMLPClassifier
 from promissing.datasets import load_nhanes
 from promissing.uncertainty import acquisition_curve, next_measurement
-
-import numpy as np
 
 survey = load_nhanes()
 X_train, X_rest, y_train, y_rest = train_test_split(
@@ -25,7 +24,9 @@ model = NanMLPClassifier(random_state=0).fit(X_train, y_train)
 interviewed = X_test.copy()
 visits = [c for name, columns in survey.modalities.items() if name != "interview" for c in columns]
 interviewed[visits] = np.nan
-ordered = next_measurement(model, interviewed[:50], X_back, groups=survey.modalities, random_state=0)
+ordered = next_measurement(
+    model, interviewed[:50], X_back, groups=survey.modalities, random_state=0
+)
 print(ordered.to_frame()[["row", "rank", "group", "gain", "stop"]].head(4).round(4))
 
 # %%

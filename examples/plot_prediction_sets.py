@@ -6,14 +6,13 @@ A prediction set holds the true class with a chosen probability. With fewer know
 get larger, and their coverage stays.
 """
 
+import numpy as np
 from sklearn.model_selection import train_test_split
 
 from promissing import NanMLPClassifier
 from promissing.datasets import load_nhanes
 from promissing.missingness import remove
 from promissing.uncertainty import ConformalClassifier
-
-import numpy as np
 
 survey = load_nhanes()
 X_train, X_rest, y_train, y_rest = train_test_split(

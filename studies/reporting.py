@@ -117,7 +117,7 @@ def spread(values: Mapping[str, float], gap: float) -> dict[str, float]:
 
 @contextmanager
 def figure(*shape: int, dark: bool = False, **options: Any) -> Iterator[tuple[Any, Any]]:
-    """A figure without a window and without a background, and its axes; `dark` is for dark pages."""
+    """A figure without a window and its axes; `dark` is for figures on dark pages."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

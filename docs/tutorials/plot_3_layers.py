@@ -33,7 +33,10 @@ from promissing.torch import NanDropout, NanLinear
 
 torch.manual_seed(0)
 net = torch.nn.Sequential(
-    NanDropout(0.1), NanLinear(4, 32, compensation="feature"), torch.nn.ReLU(), torch.nn.Linear(32, 1)
+    NanDropout(0.1),
+    NanLinear(4, 32, compensation="feature"),
+    torch.nn.ReLU(),
+    torch.nn.Linear(32, 1),
 )
 optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
 inputs, targets = torch.tensor(x), torch.tensor(y)

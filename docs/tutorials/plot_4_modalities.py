@@ -17,11 +17,12 @@ from promissing.inspection import importance, shapley
 
 survey = load_nhanes()
 missing = {
-    name: survey.X[columns].isna().all(axis=1).mean()
-    for name, columns in survey.modalities.items()
+    name: survey.X[columns].isna().all(axis=1).mean() for name, columns in survey.modalities.items()
 }
 for name, share in missing.items():
-    print(f"{name:15} {len(survey.modalities[name]):2} columns, missing for {share:.0%} of the people")
+    print(
+        f"{name:15} {len(survey.modalities[name]):2} columns, missing for {share:.0%} of the people"
+    )
 
 # %%
 # Give the modalities by name. ``augment=True`` removes modalities at random while training.

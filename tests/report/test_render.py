@@ -111,10 +111,17 @@ def test_numbers_are_formatted_for_readers():
     assert [percent(x).replace("\u00a0", " ") for x in (0, 0.001, 0.125, 0.999, 1, None)] == [
         *("0 %", "< 1 %", "12 %", "> 99 %", "100 %", "\u2013")
     ]
-    assert [number(x) for x in (0, 0.12345, 1234.5, -3, 2.5e-7, float("nan"))] == [
-        *("0", "0.123", "1,234", "\u22123.00", "2.50e\u221207", "\u2013")
+    assert [number(x) for x in (0, 0.12345, 1234.5, -3, 2.6e-7, float("nan"))] == [
+        *("0", "0.123", "1,234", "\u22123.00", "0.0000003", "\u2013")
     ]
     assert [p_value(x) for x in (0.0001, 0.034, None)] == ["< 0.001", "0.034", "\u2013"]
     assert (count(1, "row"), count(1200, "row")) == ("1 row", "1,200 rows")
     assert join_names(["a", "b", "c"]) == "a, b and c"
     assert join_names(list("abcdef")) == "a, b, c and 3 more"
+
+
+def test_a_notebook_shows_the_page_in_a_frame():
+    from promissing.report.render import Page
+
+    shown = Page('<p title="a">b</p>')._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;p title=&quot;a&quot;')

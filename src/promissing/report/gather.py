@@ -27,6 +27,7 @@ from promissing.inspection import (
 )
 from promissing.io import PredictionTask
 from promissing.io.description import describe, is_identifier
+from promissing.report.columns import describe_columns
 from promissing.report.evaluate import (
     Predictions,
     Progress,
@@ -152,6 +153,9 @@ def gather(
     levels = levels if groups is None else [("modality", groups), *levels]
     report = _heading(problem, scored, groups, source, [*problem.notes, *notes])
     report |= {"explained": "the folds" if explained.folds else "the model", "missing": missing}
+    report["distributions"] = describe_columns(
+        scored.X, np.asarray(scored.y), scored.classes, scored.positive
+    )
     step("prediction performance")
     report |= evaluate(scored, random_state)
     step("prediction sets and intervals")

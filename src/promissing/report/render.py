@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 from typing import Any
 
@@ -19,7 +20,19 @@ __all__ = ["embed_json", "render"]
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def render(report: dict[str, Any]) -> str:
+class Page(str):
+    """The text of an HTML page, which a notebook shows as the page."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{html.escape(self, quote=True)}" title="report" '
+            'style="width: 100%; height: 800px; border: 1px solid #8888"></iframe>'
+        )
+
+
+def render(report: dict[str, Any]) -> Page:
     """Render a report as one HTML page.
 
     Style, script, charts and data are part of the page. Its content security policy forbids
@@ -32,8 +45,8 @@ def render(report: dict[str, Any]) -> str:
 
     Returns
     -------
-    str
-        The HTML text.
+    Page
+        The HTML text, a `str`. A notebook shows the page.
 
     Examples
     --------
@@ -61,7 +74,7 @@ def render(report: dict[str, Any]) -> str:
         environment.filters[function.__name__] = function
     style, script = (loader.get_source(environment, name)[0] for name in ("style.css", "script.js"))
     shown = ("kind", "classes", "rows")  # The sections that the script reads.
-    return environment.get_template("page.html").render(
+    text = environment.get_template("page.html").render(
         report=report,
         charts=draw_charts(report),
         style=Markup(style),
@@ -69,6 +82,7 @@ def render(report: dict[str, Any]) -> str:
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=embed_json({name: report[name] for name in shown}),
     )
+    return Page(text)
 
 
 def embed_json(value: Any) -> Markup:

@@ -12,6 +12,7 @@ __all__ = ["MINUS", "add_words", "clip", "count", "join_names", "number", "p_val
 Found = dict[str, Any]
 
 NOTHING, MINUS = "\u2013", "\u2212"
+_SMALLEST = 1e-9  # Smaller numbers are rounding errors.
 _NBSP = "\u00a0"  # No line break between a number and its unit.
 
 MEASURES = {
@@ -47,13 +48,13 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Format a number with some significant digits, with an exponent only if necessary."""
+    """Format a number with some significant digits; small numbers with one, and no exponents."""
     if value is None or not math.isfinite(value):
         return NOTHING
-    if value == 0:
+    if abs(value) < _SMALLEST:
         return "0"
-    if not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.{digits - 1}e}".replace("-", MINUS)
+    if abs(value) < 1e-3:
+        digits = 1
     after = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{after}f}".replace("-", MINUS)
 
@@ -103,6 +104,7 @@ def add_words(report: Found) -> None:
     is_regression = report["kind"] == "regression"
     sections: dict[str, tuple[str, Callable[[Found, Found], tuple[str, list[str]]]]] = {
         "missing": ("Missing values", _missing),
+        "distributions": ("Distributions and associations", _distributions),
         "prediction": ("Prediction performance", _regression if is_regression else _classes),
         "calibration": ("Predicted standard deviation", _predicted_std)
         if is_regression
@@ -150,6 +152,28 @@ def _missing(found: Found, report: Found) -> tuple[str, list[str]]:
             "missing together, for example because an examination was not done."
         )
     return f"{percent(found['share'], 1)} of all values are missing", text
+
+
+def _distributions(found: Found, report: Found) -> tuple[str, list[str]]:
+    best = next(iter(found["items"]), None)
+    headline = "No column has an association with the target"
+    if best and (best["association"] or 0) > 0:
+        headline = f"{_quoted(best['name'])} has the strongest association with the target"
+    text = (
+        "Each column is compared with the target by itself, where it is known: numbers by twice "
+        "the distance of their AUC from 0.5"
+    )
+    if report["kind"] == "regression":
+        text = (
+            "Each column is compared with the target by itself, where it is known: numbers by the "
+            "absolute rank correlation, categories by the correlation ratio"
+        )
+    else:
+        text += ", categories by Cram\u00e9r's V"
+    return headline, [
+        f"{text}. If the target differs between rows in which a column is known and in which it is "
+        "missing, missing values are informative."
+    ]
 
 
 def _how_scored(found: Found) -> str:

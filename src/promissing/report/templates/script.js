@@ -55,8 +55,9 @@
   const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
   const number = (value) => {
     const size = Math.abs(value);
-    if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace("-", "\u2212");
-    return Number(value.toPrecision(3)).toLocaleString("en").replace("-", "\u2212");
+    if (size < 1e-9) return "0";
+    const rounded = Number(value.toPrecision(size < 1e-3 ? 1 : 3));
+    return rounded.toLocaleString("en", { maximumFractionDigits: 12 }).replace("-", "\u2212");
   };
   const say = numeric ? number : percent;
 
