@@ -127,6 +127,30 @@ def leave_out(app: Any, what: str, name: str, member: Any, skip: bool, options: 
     return True if field or SKLEARN.fullmatch(name) else None
 
 
+# Text that screen readers and keyboards need, and that the theme and the gallery leave out.
+ACCESSIBLE = (
+    (r'<p class="caption" role="heading">', r'<p class="caption" role="heading" aria-level="2">'),
+    (r"<pre(?: id=\"\w+\")?>", r'<pre tabindex="0">'),
+    (r'<div class="table-wrapper', r'<div tabindex="0" class="table-wrapper'),
+    (
+        r'(<a class="reference internal" href="[^"]*")(><span class="doc">)([^<]*)(</span>)',
+        r'\1 aria-label="\3"\2\3\4',
+    ),
+)
+
+
+def make_accessible(app: Any, exception: Exception | None) -> None:
+    """Complete the pages after the build."""
+    if exception is not None or app.builder.format != "html":
+        return
+    for path in Path(app.outdir).rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for pattern, replacement in ACCESSIBLE:
+            text = re.sub(pattern, replacement, text)
+        path.write_text(text, encoding="utf-8")
+
+
 def setup(app: Any) -> None:
+    app.connect("build-finished", make_accessible)
     app.connect("source-read", link_outside_files)
     app.connect("autodoc-skip-member", leave_out)

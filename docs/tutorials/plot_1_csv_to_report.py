@@ -50,7 +50,8 @@ run(
 
 # %%
 # A fifth of the rows was set aside to calibrate prediction sets and abstention. The model predicts
-# new rows. ``set`` holds the true class with a probability of 90 %. ``prediction`` is empty where the model abstains, so that 90 % of the other predictions are right.
+# new rows. ``set`` holds the true class with a probability of 90 %. ``prediction`` is empty where
+# the model abstains, so that 90 % of the other predictions are right.
 run(
     "promissing predict model.safetensors new.csv --coverage 0.9 --abstain-accuracy 0.9 --out p.csv"
 )

@@ -50,7 +50,6 @@ def report(
     compare: tuple[str, ...] | None,
     no_compare: bool,
     rows: int,
-    quick: bool,
     folds: int,
     max_rows: int,
     epochs: int | None,
@@ -77,7 +76,7 @@ def report(
 
         known(compare)  # Unknown names are an error; a strategy that is not installed is skipped.
     settings: dict[str, Any] = {} if epochs is None else {"max_iter": epochs}
-    if quick:
+    if given.pop("quick"):
         settings["n_members"] = _QUICK["members"]
         folds, rows, max_rows = (
             value if _is_given(name) else _QUICK[name]
