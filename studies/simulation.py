@@ -43,7 +43,9 @@ TESTS = ("complete", "incomplete")
 HIDDEN = (4,)
 TOGETHER = 20  # Repetitions in a batch.
 OURS = ("promissing", "mpromissing", "fpromissing")
-BANDS = ("knn", "promissing")
+# Strategies in colour in the figures; all others are grey.
+HIGHLIGHTED = {"full": "#111111", "mean": "#1f7a6d", "mean+indicator": "#3b5ba9",
+               "knn": "#6a4c93", "mpromissing": "#c2410c"}  # fmt: skip
 KINDS = ("zero", "mean of a feature", "extreme", "own view")
 MOST = 0.25  # A larger bias is written as a number and not drawn to scale.
 NOISE = 0.25  # The deviation of the points around their corner.
@@ -243,15 +245,14 @@ def report(out: Path) -> None:
     write_table(out, "summary", summary, _as_markdown(summary))
     nets = [n for n in settings["strategies"] if strategies.STRATEGIES[n].family != "trees"]
     curves = _collect(arrays, "auc", axis=1)
-    write(out / "curves.csv", _curve_table(curves, nets).to_csv(index=False, float_format="%.5f"))
+    curves_table = _curve_table(curves, nets)
+    write(out / "curves.csv", curves_table.to_csv(index=False, float_format="%.5f"))
     kinds = _kind_table(arrays)
     if len(kinds):
         write_table(out, "kinds", kinds, markdown(kinds))
         _draw_neutralizers(arrays, kinds, settings["seed"], out)
-    for ratio in settings["ratios"]:
-        chosen = {m: v for (m, r), v in curves.items() if r == ratio}
-        if chosen:
-            _draw_curves(chosen, nets, ratio, out)
+    for ratio in sorted(set(curves_table["ratio"])):
+        draw_curves(curves_table, ratio, out)
     _draw_biases(summary, out)
     _draw_data(settings, out)
 
@@ -388,40 +389,37 @@ def _kind_table(arrays: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _draw_curves(chosen: dict[str, Array], nets: Sequence[str], ratio: float, out: Path) -> None:
-    mechanisms = list(chosen)
-    size = (4.2 * len(mechanisms), 6.4)
+def draw_curves(curves: pd.DataFrame, ratio: float, out: Path) -> None:
+    """Draw the mean AUC by epoch: the highlighted strategies in colour, all others in grey."""
+    curves = curves[curves["ratio"] == ratio]
+    mechanisms = list(dict.fromkeys(curves["mechanism"]))
+    size = (3.9 * len(mechanisms) + 1.2, 6.0)
     with reporting.figure(2, len(mechanisms), sharex=True, sharey=True, figsize=size) as (
         fig,
         axes,
     ):
-        for column, mechanism in enumerate(mechanisms):
-            values = chosen[mechanism]
-            epochs = np.arange(1, values.shape[-1] + 1)
-            step = slice(None, None, max(1, len(epochs) // 100))
-            for t, test in enumerate(TESTS):
-                ax = axes[t, column]
-                for k, name in enumerate(nets):
-                    if np.isnan(values[k, :, t]).any():
-                        continue
-                    style, curve = reporting.LOOKS[name], values[k, :, t].astype(float)
-                    mean, sd = curve.mean(axis=0)[step], curve.std(axis=0)[step]
-                    shown = epochs[step]
-                    if name in BANDS:  # More bands would overlap. curves.csv has all.
-                        band = mean - sd, mean + sd
-                        ax.fill_between(shown, *band, color=style.color, alpha=0.15, lw=0)
-                    width = 1.8 if name in OURS or name == "full" else 1.1
-                    ax.plot(shown, mean, color=style.color, ls=style.line, lw=width,
-                            label=reporting.title(name))  # fmt: skip
-                ax.set_ylim(0.45, 1.0)
-                if t == 0:
-                    ax.set_title(f"{mechanism.upper()}, {ratio:.0%} of one column missing")
-                else:
-                    ax.set_xlabel("epoch")
-                if column == 0:
-                    ax.set_ylabel(f"AUC, {test} test set")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        fig.legend(handles, labels, loc="outside right center")
+        for (t, test), (column, mechanism) in product(enumerate(TESTS), enumerate(mechanisms)):
+            ax, ends = axes[t, column], {}
+            mine = curves[(curves["mechanism"] == mechanism) & (curves["test"] == test)]
+            for name, lines in mine.groupby("strategy", sort=False):
+                shown = HIGHLIGHTED.get(name, "#c4c8ce")
+                bold = name in HIGHLIGHTED
+                ax.plot(lines["epoch"], lines["mean"], color=shown, lw=1.8 if bold else 0.8,
+                        zorder=2 + bold)  # fmt: skip
+                ends[name] = lines["mean"].iloc[-1]
+            ax.set(ylim=(0.65, 1.0), xlim=(0, 1.02 * mine["epoch"].max()))
+            if column == len(mechanisms) - 1:
+                named = {name: end for name, end in ends.items() if name in HIGHLIGHTED}
+                beside = ax.get_yaxis_transform()
+                for name, place in reporting.spread(named, 0.024).items():
+                    ax.text(1.03, place, reporting.title(name), color=HIGHLIGHTED[name],
+                            transform=beside, va="center", fontsize=9)  # fmt: skip
+            if t == 0:
+                ax.set_title(f"{mechanism.upper()}, {ratio:.0%} of one column missing")
+            else:
+                ax.set_xlabel("epoch")
+            if column == 0:
+                ax.set_ylabel(f"AUC, {test} test set")
         reporting.save(fig, out, f"curves_{ratio:g}")
 
 

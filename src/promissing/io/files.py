@@ -639,8 +639,8 @@ def _needs_openpyxl(name: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise FileError(
-            f"{name} is an Excel file, which needs openpyxl: `pip install openpyxl`, or save it "
-            "as CSV."
+            f"{name} is an Excel file, which needs openpyxl: `pip install 'promissing[excel]'`, or "
+            "save it as CSV."
         ) from error
 
 
