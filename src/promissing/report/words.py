@@ -489,7 +489,9 @@ def _rows(found: Found, report: Found) -> tuple[str, list[str]]:
 
 def _comparison(found: Found, report: Found) -> tuple[str, list[str]]:
     return "Strategies for missing values were compared on the same folds", [
-        found["recommendation"]
+        found["recommendation"],
+        "The scores are means over the folds, of models trained for this comparison. They differ "
+        "from the scores above, which are for all rows together.",
     ]
 
 
