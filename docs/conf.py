@@ -76,7 +76,7 @@ def write_inventories(folder: Path) -> dict[str, tuple[str, str]]:
             name, address = words
             projects[name] = (address, [])
         elif words:
-            projects[name][1].append(" ".join(words))
+            projects[name][1].append(" ".join(words).replace("$", words[0]))
     found = {}
     folder.mkdir(parents=True, exist_ok=True)
     for name, (address, lines) in projects.items():

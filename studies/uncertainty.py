@@ -525,7 +525,7 @@ def _write_decisions(out: Path, rows: pd.DataFrame) -> str:
                                                  (wide["ratio"] >= 0), "dataset"])]  # fmt: skip
     numbers = wide[~wide["dataset"].isin(classes["dataset"])]
     if len(classes):
-        means = _over_tables(classes[classes["ratio"] >= 0], ["strategy", "ratio"])
+        means = _over_tables(in_common(classes[classes["ratio"] >= 0]), ["strategy", "ratio"])
         shown = ["accuracy", "decided", "calibration", "auc", "log_loss"]
         frame = means[["strategy", "ratio", *shown]]
         texts.append(markdown(frame, {"ratio": ".2f"} | dict.fromkeys(shown, ".3f")))
@@ -538,6 +538,13 @@ def _write_decisions(out: Path, rows: pd.DataFrame) -> str:
             texts.append(f"### {name}: area below the risk by coverage\n")
             texts.append(markdown(frame, dict.fromkeys(frame.columns[1:], ".3f")))
     return "\n".join(texts)
+
+
+def in_common(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines of tables on which every model has certain predictions at every share."""
+    counted = frame.groupby(["dataset", "strategy", "ratio"])["accuracy"].mean()
+    complete = counted.notna().groupby("dataset").all()
+    return frame[frame["dataset"].map(complete)]
 
 
 def _over_tables(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -554,7 +561,9 @@ def draw_decisions(frame: pd.DataFrame, out: Path) -> None:
         "calibration": "Calibration error",
     }
     for dark in (False, True):
+        # Ours, and the rival that is trained in the same way, in colour.
         colors = {"ours": "#fb923c" if dark else "#c2410c"}
+        colors["mean+indicator+augment"] = "#79b8ff" if dark else "#2563a8"
         grey, other = ("#8b949e", "#b1bac4") if dark else ("#9aa0a8", "#5b616b")
         with reporting.figure(1, 3, figsize=(10.5, 3.3), dark=dark) as (fig, axes):
             for ax, (metric, title) in zip(axes[0], titles.items(), strict=True):

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from promissing import NanMLPClassifier, Pruner, load
 from promissing.datasets import load_nhanes
+from promissing.missingness import remove
 
 survey = load_nhanes()
 X, y = survey.X[:2500], survey.y[:2500]
@@ -45,9 +46,11 @@ print(model.recipe_)
 print("prior:", model.prior_.round(3))
 
 # %%
-# ``known_share`` is the share of a row that is known. Where little is known, predictions are closer
-# to the prior.
-known, p = model.known_share(X_test), model.predict_proba(X_test)[:, 1]
+# ``known_share`` is the share of a row that is known. When values are removed, predictions move
+# towards the prior.
+rng = np.random.default_rng(0)
+lossy = remove(X_test, rng.random(X_test.shape) < rng.random((len(X_test), 1)))
+known, p = model.known_share(lossy), model.predict_proba(lossy)[:, 1]
 fig, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 ax.scatter(known, p, s=6)
 ax.axhline(model.prior_[1], ls="--", color="0.5")

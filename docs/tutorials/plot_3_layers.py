@@ -131,7 +131,8 @@ class EquinoxNet(eqx.Module):
 
     def __init__(self, key):
         one, two = jax.random.split(key)
-        self.first, self.last = init(one, 4, 32), eqx.nn.Linear(32, 1, key=two)
+        made = init(one, 4, 32, compensation="feature")
+        self.first, self.last = made, eqx.nn.Linear(32, 1, key=two)
 
     def __call__(self, x):
         return self.last(jax.nn.relu(apply(self.first, x)))[0]

@@ -31,8 +31,8 @@ model = NanMLPClassifier(random_state=0).fit(X_train, y_train)
 # %%
 # Prediction sets
 # ---------------
-# A set holds the true class with the chosen probability. A set with both classes means "I do not
-# know". Calibration uses rows that the model was not trained on.
+# A set holds the true class with the chosen probability, over many rows. A set with both classes
+# means "I do not know". Calibration uses rows that the model was not trained on.
 conformal = ConformalClassifier(model, prefit=True, confidence_level=0.9, random_state=0)
 conformal.conformalize(X_cal, y_cal)
 sets = conformal.predict_set(X_test).to_frame()

@@ -33,7 +33,8 @@ for name, found in scores.items():
 
 # %%
 # When a value is missing because of its own size, the gap itself is information. Mean and KNN
-# imputation hide it; indicators and pruning use it.
+# imputation hide it; indicators and mPROMISSING use it. PROMISSING, without a compensation, gains
+# little here.
 fig, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
 ax.barh(list(names)[::-1], [np.mean(scores[name]) for name in names][::-1], color="#0b5394")
 ax.set(xlim=(0.5, 1), xlabel="AUC on incomplete test rows")

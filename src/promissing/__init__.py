@@ -1,4 +1,4 @@
-"""Neural networks that learn from tables with holes.
+"""Neural networks for tables with missing values.
 
 Estimators: `NanMLPClassifier`, `NanMLPRegressor`, and `NanFusionClassifier`, `NanFusionRegressor`
 for tables of several modalities. Layers: `promissing.keras`, `promissing.torch`,

@@ -175,13 +175,14 @@ class RiskCoverage:
         import matplotlib.pyplot as plt
 
         if ax is None:
-            _, ax = plt.subplots(figsize=(5, 3.4), layout="constrained")
+            size = (6.6 if self.groups else 5, 3.4)
+            _, ax = plt.subplots(figsize=size, layout="constrained")
         curves = self.groups or {"": self}
         colors = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(curves)))
         for (name, one), color in zip(curves.items(), colors, strict=True):
             ax.plot(one.coverage, one.risk, color=color, label=name and f"{name} missing")
         if self.groups:
-            ax.legend(frameon=False)
+            ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
         ax.set(xlabel="share of rows decided", ylabel=self.kind, xlim=(0, 1), ylim=(0, None))
         return ax
 

@@ -243,7 +243,8 @@ def test_what_extra_refuses(extra, error, message):
 def test_an_estimator_that_fails_on_missing_values_is_listed_with_the_reason():
     X, y = rows_and_target()
     extra = {"scaled": make_pipeline(StandardScaler(), Ridge()), "prior": DummyRegressor()}
-    found = compare(X, y, task="regression", strategies=[], extra=extra, folds=2)
+    with pytest.warns(UserWarning, match="'scaled' of `extra` was left out: its estimator"):
+        found = compare(X, y, task="regression", strategies=[], extra=extra, folds=2)
     assert found.table["strategy"].tolist() == ["prior"]
     assert found.skipped["scaled"].startswith("its estimator cannot take missing values")
 

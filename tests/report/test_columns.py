@@ -38,7 +38,8 @@ def test_a_column_that_decides_the_class_has_an_association_of_one(table):
     assert items["signal"]["association"] == pytest.approx(1)
     assert items["noise"]["association"] < 0.2
     assert items["ward"]["kind"] == items["smoker"]["kind"] == "category"
-    assert items["seen"]["kind"] == "number"
+    assert items["seen"]["kind"] == "date"
+    assert items["seen"]["summary"] == ["2024-07-18", "2024-02-09", "2024-12-25"]
     assert items["same"]["association"] == 0
     assert items["empty"]["association"] is None
     assert items["empty"]["known"] is None

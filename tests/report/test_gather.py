@@ -129,6 +129,16 @@ def test_rows_keep_their_position_in_the_table():
     assert any("10 of 150 rows lack the target" in note for note in found["notes"])
 
 
+def test_without_individual_rows_no_row_is_named():
+    frame = cases.binary_frame()
+    asked = {"strategies": None, "folds": 2, "rows": 0, "settings": {**cases.TINY, "max_iter": 1}}
+    found = gather(define_task(frame, "<i>relapse</i>"), frame=frame, **asked)
+    assert found["rows"] is None
+    page = render(found)
+    assert 'id="rows"' not in page
+    assert not any(str(name) in page for name in frame["patient"])
+
+
 def test_a_given_model_is_explained_and_its_parameters_are_scored(tmp_path):
     frame = cases.binary_frame().rename(columns={"<i>relapse</i>": "relapse"})
     table, model, out = (tmp_path / name for name in ("t.csv", "m.safetensors", "r.html"))

@@ -131,7 +131,7 @@ def _show(result: Any, model: Any, X: Any) -> None:
             continue
         change = percent(float(result.change[i]))
         if result.stop[i]:
-            title += f": no further measurement is needed (probability of a change {change})"
+            title += f": more values would hardly change the decision (probability {change})"
         else:
             title += f": the decision would change with a probability of {change}"
         largest = float(mine["gain"].max()) or 1.0

@@ -25,7 +25,7 @@ _QUICK = {"folds": 3, "members": 3, "rows": 50, "max_rows": 2000}
 @click.option("--json-out", type=click.Path(), help="JSON file with the content of the page.")
 @click.option("--compare", type=_options.NAMES, help="Strategies to compare. Default: fast ones.")
 @click.option("--no-compare", is_flag=True, help="Leave out the comparison of strategies.")
-@click.option("--rows", type=click.IntRange(1, 2000), default=200, help="Rows shown one by one.")
+@click.option("--rows", type=click.IntRange(0, 2000), default=200, help="Rows shown one by one.")
 @click.option(
     "--quick",
     is_flag=True,

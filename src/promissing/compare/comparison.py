@@ -265,6 +265,8 @@ def compare(
                 notes += [f"{title}: {text}" for text in own[-1].notes]
         except Exception as error:  # The other strategies do not depend on this one.
             skipped[name] = _reason(error)
+            if name in extra:
+                warn(f"{name!r} of `extra` was left out: {skipped[name]}")
         else:
             heads = ({"strategy": name, "repetition": r, "fold": f} for r, f, *_ in parts)
             lines += [head | found.scores for head, found in zip(heads, own, strict=True)]

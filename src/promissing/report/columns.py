@@ -51,6 +51,9 @@ def describe_columns(X: pd.DataFrame, y: Array, classes: Array | None, positive:
         kind = "category" if numbers is None else "number"
         parts = _categories(column[known]) if numbers is None else _histogram(numbers[known])
         item = {"name": str(name), "kind": kind, "missing": float(1 - known.mean()), **parts}
+        if pd.api.types.is_datetime64_any_dtype(column.dtype) and item["summary"]:
+            dates = pd.to_datetime(pd.Series(item["summary"]).astype("int64"))
+            item |= {"kind": "date", "summary": dates.dt.strftime("%Y-%m-%d").tolist()}
         item["association"] = _association(column, numbers, known, y, classes)
         for key, rows in (("known", known), ("unknown", ~known)):
             single = positive is not None or classes is None
@@ -67,7 +70,8 @@ def _as_numbers(column: pd.Series) -> Array | None:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return np.asarray(column.astype("int64"), dtype=np.float64)
+        since = column.astype("datetime64[ns]").to_numpy()
+        return np.where(np.isnat(since), np.nan, since.astype(np.int64).astype(np.float64))
     return None
 
 

@@ -97,7 +97,8 @@ def gather(
         The number of cross-validation folds. With 0, the given model itself is scored; the rows
         must be new to it.
     rows : int, default=200
-        The maximum number of individual rows in the report.
+        The maximum number of individual rows in the report. 0 leaves out individual rows and the
+        names of rows.
     max_rows : int, default=10_000
         The maximum number of rows for training and evaluation. They are drawn at random.
     settings : mapping, optional
@@ -167,6 +168,8 @@ def gather(
         )
     step("information loss")
     labels = _row_names(table, problem, explained)
+    if not rows:  # Without individual rows, no identifiers.
+        labels = [""] * len(labels)
     report["information_loss"] = _information_loss(explained, groups, labels, random_state)
     step("importance")
     report["importance"] = {
@@ -179,7 +182,9 @@ def gather(
     report["next_measurement"] = measure_next(explained, groups, levels[0][0], random_state)
     step("individual rows")
     sets = sets if explained is scored else {}
-    report["rows"] = _individual_rows(explained, levels, labels, rows, random_state, sets)
+    report["rows"] = (
+        _individual_rows(explained, levels, labels, rows, random_state, sets) if rows else None
+    )
     report["comparison"] = _compare(problem, scored, names, settings, random_state, step)
     if isinstance(report["comparison"], str):
         report["notes"].append(report["comparison"])

@@ -182,10 +182,7 @@ def _how_scored(found: Found) -> str:
             "Each row was predicted by networks that were trained without it "
             f"({found['folds']}-fold cross-validation)."
         )
-    return (
-        "The given model was scored as it is. If it was trained on some of these rows, the scores "
-        "are too optimistic."
-    )
+    return "The given model was scored. The scores hold if it was not trained on these rows."
 
 
 def _regression(found: Found, report: Found) -> tuple[str, list[str]]:
@@ -475,7 +472,7 @@ def _rows(found: Found, report: Found) -> tuple[str, list[str]]:
         + (
             "Each row is explained by a network that was not trained on it."
             if by_folds
-            else "The given model is explained. It may be too certain on rows it was trained on."
+            else "The given model is explained."
         )
     ]
     if found["shown"] != found["judged"]:
@@ -505,9 +502,13 @@ def _training(found: Found, report: Found) -> tuple[str, list[str]]:
     text.append(
         f"Information loss was computed for {count(report['information_loss']['rows'], 'row')}, "
         f"and importance for {count(report['importance']['levels'][0]['rows'], 'row')}. "
-        f"{count(report['rows']['shown'], 'individual row')} can be viewed. These rows were drawn "
-        "at random, the individual rows from every kind of outcome."
+        "These rows were drawn at random."
     )
+    if report["rows"]:
+        text.append(
+            f"{count(report['rows']['shown'], 'individual row')} can be viewed. They were drawn at "
+            "random from every kind of outcome."
+        )
     if report["comparison"] and report["comparison"]["rows"] < found["of"]:
         text.append(f"Strategies were compared on {count(report['comparison']['rows'], 'row')}.")
     folds = f"{found['folds']}-fold cross-validation" if found["folds"] else "one given model"

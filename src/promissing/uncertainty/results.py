@@ -341,15 +341,7 @@ class CoverageByMissing(pd.DataFrame):
         places = np.arange(len(self))
         errors = [self["coverage"] - self["low"], self["high"] - self["coverage"]]
         ax.axhline(self.level, color="0.5", linewidth=1, linestyle="--")
-        ax.annotate(
-            f"confidence level {self.level:g}",
-            (1, self.level),
-            xycoords=("axes fraction", "data"),
-            xytext=(-4, 3),
-            textcoords="offset points",
-            ha="right",
-            color="0.4",
-        )
+        ax.set_title(f"dashed: confidence level {self.level:g}", loc="right", fontsize="small")
         ax.errorbar(places, self["coverage"], np.abs(errors), fmt="o", capsize=3, color="C0")
         ax.set_xticks(
             places, [f"{m}\nn = {n:,}" for m, n in zip(self["missing"], self["n"], strict=True)]

@@ -32,7 +32,9 @@
     });
   };
 
+  theme();
   const data = JSON.parse($("data").textContent);
+  if (!data.rows) return; /* A report without individual rows. */
   const { kind, classes, rows: section } = data;
   const numeric = kind === "regression";
   const KINDS = ["flips", "supports", "opposes", "none", "raises", "lowers"];
@@ -201,7 +203,6 @@
     $("levels").replaceChildren(...buttons);
   };
 
-  theme();
   $("search").addEventListener("input", choose);
   $("filter").addEventListener("change", choose);
   $("sort").addEventListener("change", choose);
