@@ -149,10 +149,10 @@ def openml(out: Path, estimate: bool, resume: bool, **settings: Any) -> None:
 @option("--quick", is_flag=True, help="A few tables with at most 4,000 rows.")
 @option("--large", is_flag=True, help="Seconds on large tables with all rows.")
 @option("--beside", type=DIRECTORY, help="An earlier record, for methods that are not run now.")
-@option("--data", type=DIRECTORY, required=True, help="Directory with an index.json.")
+@option("--data", default="openml", help="Directory with an index.json, or openml to fetch tables.")
 @run_options(jobs=1)
 def accuracy(
-    out: Path, data: Path, quick: bool, large: bool, beside: Path | None, **settings: Any
+    out: Path, data: str, quick: bool, large: bool, beside: Path | None, **settings: Any
 ) -> None:
     """Our defaults against the defaults of others, on tables with missing values."""
     with clear_errors():
@@ -162,11 +162,11 @@ def accuracy(
         if large:
             settings |= study.LARGE
         if quick:
-            known = study.halves(str(data))
+            known = study.halves(data)
             settings |= {"tables": [name for name in study.QUICK if name in known]}
             settings["max_rows"] = 4000
-        summary = study.run_study(out, data=str(data), **settings)
-        report = partial(study.report, out, data=str(data), earlier=beside)
+        summary = study.run_study(out, data=data, **settings)
+        report = partial(study.report, out, data=data, earlier=beside)
         conclude(summary, report, partly=True)
 
 
@@ -177,14 +177,14 @@ def accuracy(
 @option("--half", type=click.Choice(["choose", "report"]), default="report")
 @option("--seeds", type=COUNT, default=3, help="Seeds of every table.")
 @option("--repetitions", type=COUNT, default=100, help="Repetitions of the synthetic part.")
-@option("--data", type=DIRECTORY, required=True, help="Directory with an index.json.")
+@option("--data", default="openml", help="Directory with an index.json, or openml to fetch tables.")
 @run_options()
-def uncertainty(out: Path, data: Path, **settings: Any) -> None:
+def uncertainty(out: Path, data: str, **settings: Any) -> None:
     """Coverage, abstention and acquisition as values go missing."""
     with clear_errors():
         from studies import uncertainty as study
 
-        summary = study.run_study(out, data=str(data), **_given(settings))
+        summary = study.run_study(out, data=data, **_given(settings))
         conclude(summary, lambda: study.report(out), partly=True)
 
 

@@ -113,7 +113,7 @@ def run_study(
     _require("part", parts, PARTS)
     _require("model", models, MODELS)
     _require("table", chosen, tuple(half_of))
-    task_of = {one.slug: one.task for one in datasets.load_many(data=data).datasets}
+    task_of = {one.slug: one.task for one in datasets.load_many(chosen, data=data).datasets}
     batches = []
     for part, work in (("decisions", decisions), ("coverage", coverage)):
         for table, seed in product(chosen if part in parts else (), range(seeds)):
