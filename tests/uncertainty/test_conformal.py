@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from masked_models import NAN, Network, Sums, numbers
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import is_classifier, is_regressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -16,7 +17,13 @@ from sklearn.svm import LinearSVC
 
 import promissing
 from promissing import NanMLPClassifier, NanMLPRegressor
-from promissing.uncertainty import ConformalClassifier, ConformalRegressor, storage
+from promissing.uncertainty import (
+    ConformalClassifier,
+    ConformalRegressor,
+    SelectiveClassifier,
+    SelectiveRegressor,
+    storage,
+)
 from promissing.uncertainty.conformal import aps_scores
 
 QUICK = {"max_iter": 30, "max_leaf_nodes": 8}
@@ -679,3 +686,13 @@ def test_one_level_of_several_is_measured_by_name():
     with pytest.raises(ValueError, match="measures one level"):
         sets.coverage_by_missing(x, y)
     assert sets.coverage_by_missing(x, y, confidence_level=0.9).level == 0.9
+
+
+def test_scikit_learn_knows_what_the_wrappers_are():
+    assert is_classifier(ConformalClassifier())
+    assert is_regressor(ConformalRegressor())
+    assert is_classifier(SelectiveClassifier())
+    assert is_regressor(SelectiveRegressor(max_error=1.0))
+    x, y = labelled(300)
+    model = HistGradientBoostingClassifier(**QUICK).fit(x, y)
+    assert sets_of(x, y, model=model).score(x, y) == model.score(x, y)

@@ -33,7 +33,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
@@ -792,7 +792,7 @@ def _rank(n: int, level: float) -> int:
 
 
 @dataclass(eq=False, repr=False)
-class ConformalClassifier(_Conformal):
+class ConformalClassifier(ClassifierMixin, _Conformal):
     """Prediction sets of classes that hold the true class with a given probability.
 
     It wraps any classifier that accepts missing values and has `predict_proba`. The score is
@@ -1043,7 +1043,7 @@ class ConformalClassifier(_Conformal):
 
 
 @dataclass(eq=False, repr=False)
-class ConformalRegressor(_Conformal):
+class ConformalRegressor(RegressorMixin, _Conformal):
     """Prediction intervals that hold the true number with a given probability.
 
     It wraps any regressor that accepts missing values. The score is the absolute error divided by

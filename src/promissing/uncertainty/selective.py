@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -413,7 +413,7 @@ class _Selective(BaseEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class SelectiveClassifier(_Selective):
+class SelectiveClassifier(ClassifierMixin, _Selective):
     """A classifier that abstains, so that the classes it predicts are right often enough.
 
     Among rows that it decides, the accuracy is at least `accuracy`, with a probability of
@@ -508,7 +508,7 @@ class SelectiveClassifier(_Selective):
 
 
 @dataclass(eq=False, repr=False)
-class SelectiveRegressor(_Selective):
+class SelectiveRegressor(RegressorMixin, _Selective):
     """A regressor that abstains where its error may be too large.
 
     Give one of `max_width` and `max_error`. With `max_width`, it abstains from rows whose
