@@ -18,8 +18,14 @@ from promissing.datasets import load_nhanes
 survey = load_nhanes()
 forest = make_pipeline(
     make_column_transformer(
-        (SimpleImputer(strategy="median"), make_column_selector(dtype_include="number")),
-        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
+        (
+            SimpleImputer(strategy="median"),
+            make_column_selector(dtype_include="number"),
+        ),
+        (
+            OneHotEncoder(handle_unknown="ignore"),
+            make_column_selector(dtype_exclude="number"),
+        ),
     ),
     RandomForestClassifier(min_samples_leaf=5, random_state=0),
 )
@@ -45,6 +51,8 @@ import matplotlib.pyplot as plt
 table = found.table[::-1]
 fig, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
 ax.plot(table["log_loss"], table["title"], "o", label="as they are")
-ax.plot(table["log_loss_missing"], table["title"], "o", label="half of the inputs missing")
+ax.plot(
+    table["log_loss_missing"], table["title"], "o", label="half of the inputs missing"
+)
 ax.set_xlabel("log loss")
 ax.legend(frameon=False)

@@ -19,5 +19,7 @@ found = importance(values)
 print(found.round(3).head(3))
 
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-ax.barh(found.index[::-1], found["importance"][::-1], xerr=found["standard_error"][::-1])
+ax.barh(
+    found.index[::-1], found["importance"][::-1], xerr=found["standard_error"][::-1]
+)
 ax.set_xlabel("mean absolute change of P(diabetes)")

@@ -35,5 +35,9 @@ share, std, width, _ = np.array(means).T
 fig, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 ax.plot(share, width, "o-", label="width of the 90 % interval")
 ax.plot(share, std, "o-", label="predicted standard deviation")
-ax.set(xlabel="further values missing", ylim=(0, None), title="Uncertainty grows with every gap")
+ax.set(
+    xlabel="further values missing",
+    ylim=(0, None),
+    title="Uncertainty grows with every gap",
+)
 ax.legend(frameon=False)

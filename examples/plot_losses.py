@@ -22,7 +22,12 @@ model = NanMLPRegressor(loss=loss, n_members=4, random_state=0).fit(X, y)
 grid = np.linspace(-2, 2, 100)[:, None]
 quantiles = model.predict_quantiles(grid)
 empty = model.predict_quantiles([[np.nan]])[0]
-print("empty row:", empty.round(2), " training targets:", np.quantile(y, (0.1, 0.5, 0.9)).round(2))
+print(
+    "empty row:",
+    empty.round(2),
+    " training targets:",
+    np.quantile(y, (0.1, 0.5, 0.9)).round(2),
+)
 
 fig, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
 ax.scatter(x, y, s=2, color="0.6")

@@ -21,11 +21,21 @@ tables = {
     "MAR, by age": mar_logistic(table, drivers="age", slope=4.0, **lost),
     "MNAR, by itself": self_masking(table, slope=4.0, **lost),
 }
-fig, axes = plt.subplots(1, 3, figsize=(9, 3), sharex=True, sharey=True, layout="constrained")
+fig, axes = plt.subplots(
+    1, 3, figsize=(9, 3), sharex=True, sharey=True, layout="constrained"
+)
 for ax, (name, lossy) in zip(axes, tables.items(), strict=True):
     missing = lossy["pressure"].isna()
-    ax.scatter(table["age"][~missing], table["pressure"][~missing], s=5, color="#0b5394")
-    ax.scatter(table["age"][missing], table["pressure"][missing], s=5, color="#e8871e", alpha=0.6)
+    ax.scatter(
+        table["age"][~missing], table["pressure"][~missing], s=5, color="#0b5394"
+    )
+    ax.scatter(
+        table["age"][missing],
+        table["pressure"][missing],
+        s=5,
+        color="#e8871e",
+        alpha=0.6,
+    )
     ax.set(title=name, xlabel="age")
     print(f"{name}: mean of the known values {lossy['pressure'].mean():.0f}")
 axes[0].set_ylabel("pressure (orange: lost)")

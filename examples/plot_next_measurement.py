@@ -18,11 +18,18 @@ survey = load_nhanes()
 X_train, X_rest, y_train, y_rest = train_test_split(
     survey.X, survey.y, test_size=0.4, random_state=0
 )
-X_back, X_test, y_back, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0)
+X_back, X_test, y_back, y_test = train_test_split(
+    X_rest, y_rest, test_size=0.5, random_state=0
+)
 model = NanMLPClassifier(random_state=0).fit(X_train, y_train)
 
 interviewed = X_test.copy()
-visits = [c for name, columns in survey.modalities.items() if name != "interview" for c in columns]
+visits = [
+    c
+    for name, columns in survey.modalities.items()
+    if name != "interview"
+    for c in columns
+]
 interviewed[visits] = np.nan
 ordered = next_measurement(
     model, interviewed[:50], X_back, groups=survey.modalities, random_state=0

@@ -18,10 +18,14 @@ survey = load_nhanes()
 X_train, X_rest, y_train, y_rest = train_test_split(
     survey.X, survey.y, test_size=0.5, random_state=0
 )
-X_cal, X_test, y_cal, y_test = train_test_split(X_rest, y_rest, test_size=0.6, random_state=0)
+X_cal, X_test, y_cal, y_test = train_test_split(
+    X_rest, y_rest, test_size=0.6, random_state=0
+)
 
 model = NanMLPClassifier(random_state=0).fit(X_train, y_train)
-conformal = ConformalClassifier(model, prefit=True, confidence_level=0.9, random_state=0)
+conformal = ConformalClassifier(
+    model, prefit=True, confidence_level=0.9, random_state=0
+)
 conformal.conformalize(X_cal, y_cal)
 
 # Every test row loses a share of its values.

@@ -25,7 +25,9 @@ fig, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
 for ax, share in zip(axes, (0, 0.5), strict=True):
     p = model.predict_proba(mcar_cells(X_test, ratio=share, random_state=0))[:, 1]
     found = calibration_test(y_test, p)
-    print(f"{share:.0%} removed: error {found.error:.3f}, calibrated models {found.median:.3f}")
+    print(
+        f"{share:.0%} removed: error {found.error:.3f}, calibrated models {found.median:.3f}"
+    )
     CalibrationDisplay.from_predictions(y_test, p, n_bins=8, strategy="quantile", ax=ax)
     ax.get_legend().remove()
     ax.set(title=f"{share:.0%} of the cells removed", xlim=(0, 1), ylim=(0, 1))

@@ -35,8 +35,12 @@ for (name, model), color in zip(models.items(), ("#c2410c", "#8a8f98"), strict=T
         decided.append(certain.mean())
     axes[0].plot(shares, accuracy, "o-", color=color, label=name)
     axes[1].plot(shares, decided, "o-", color=color, label=name)
-axes[0].set(ylabel="accuracy where p ≥ 0.9", xlabel="further values missing", ylim=(0.75, 1))
-axes[1].set(ylabel="share of rows with p ≥ 0.9", xlabel="further values missing", ylim=(0, 1))
+axes[0].set(
+    ylabel="accuracy where p ≥ 0.9", xlabel="further values missing", ylim=(0.75, 1)
+)
+axes[1].set(
+    ylabel="share of rows with p ≥ 0.9", xlabel="further values missing", ylim=(0, 1)
+)
 axes[0].legend(frameon=False)
 for ax in axes:
     ax.set_xticks(shares, [f"{share:.0%}" for share in shares])

@@ -18,7 +18,9 @@ from promissing.datasets import load_nhanes
 
 folder = Path(tempfile.mkdtemp())
 survey = load_nhanes()
-table = survey.X[["age", "sex", "bmi", "waist_cm", "systolic_bp", "total_cholesterol", "lead"]]
+table = survey.X[
+    ["age", "sex", "bmi", "waist_cm", "systolic_bp", "total_cholesterol", "lead"]
+]
 table = table.assign(diabetes=survey.y.map({0: "no", 1: "yes"}))
 for name, rows in (("people.csv", slice(0, 1500)), ("new.csv", slice(1500, 1800))):
     part = table[rows].round(2)

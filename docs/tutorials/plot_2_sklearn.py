@@ -59,11 +59,18 @@ ax.set(xlabel="share of the row that is known", ylabel="P(diabetes)")
 # %%
 # Any estimator can use pruning through a transformer, here a linear model on numbers.
 numbers = X.select_dtypes("number")
-linear = make_pipeline(StandardScaler(), Pruner("feature"), LogisticRegression(max_iter=1000))
-print(f"pruned logistic regression: {cross_val_score(linear, numbers, y, cv=3).mean():.2f}")
+linear = make_pipeline(
+    StandardScaler(), Pruner("feature"), LogisticRegression(max_iter=1000)
+)
+print(
+    f"pruned logistic regression: {cross_val_score(linear, numbers, y, cv=3).mean():.2f}"
+)
 
 # %%
 # A model is saved in a file that cannot execute code, and predicts without JAX.
 path = Path(tempfile.mkdtemp()) / "model.safetensors"
 model.save(path)
-print("same predictions:", np.array_equal(load(path).predict(X_test), model.predict(X_test)))
+print(
+    "same predictions:",
+    np.array_equal(load(path).predict(X_test), model.predict(X_test)),
+)

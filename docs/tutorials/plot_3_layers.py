@@ -42,7 +42,9 @@ optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
 inputs, targets = torch.tensor(x), torch.tensor(y)
 losses = []
 for _ in range(150):
-    loss = torch.nn.functional.binary_cross_entropy_with_logits(net(inputs)[:, 0], targets)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(
+        net(inputs)[:, 0], targets
+    )
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -83,7 +85,9 @@ class FirstLayer(nnx.Module):
 
     def __init__(self, n_in, n_out, *, rngs):
         made = init(rngs.params(), n_in, n_out, compensation="feature")
-        self.weights = nnx.data({name: nnx.Param(value) for name, value in made.items()})
+        self.weights = nnx.data(
+            {name: nnx.Param(value) for name, value in made.items()}
+        )
 
     def __call__(self, x):
         return apply({name: value[...] for name, value in self.weights.items()}, x)
@@ -93,7 +97,10 @@ class Net(nnx.Module):
     """Two layers."""
 
     def __init__(self, *, rngs):
-        self.first, self.last = FirstLayer(4, 32, rngs=rngs), nnx.Linear(32, 1, rngs=rngs)
+        self.first, self.last = (
+            FirstLayer(4, 32, rngs=rngs),
+            nnx.Linear(32, 1, rngs=rngs),
+        )
 
     def __call__(self, x):
         return self.last(jax.nn.relu(self.first(x)))[:, 0]
@@ -113,7 +120,10 @@ def step(net, optimizer, x, y):
     return loss
 
 
-losses = [float(step(flax_net, flax_optimizer, jnp.asarray(x), jnp.asarray(y))) for _ in range(150)]
+losses = [
+    float(step(flax_net, flax_optimizer, jnp.asarray(x), jnp.asarray(y)))
+    for _ in range(150)
+]
 curves["Flax NNX"] = losses
 print(f"Flax NNX: loss {losses[0]:.2f} -> {losses[-1]:.2f}")
 
@@ -153,7 +163,9 @@ equinox_net = EquinoxNet(jax.random.key(0))
 state = adam.init(eqx.filter(equinox_net, eqx.is_array))
 losses = []
 for _ in range(150):
-    equinox_net, state, loss = equinox_step(equinox_net, state, jnp.asarray(x), jnp.asarray(y))
+    equinox_net, state, loss = equinox_step(
+        equinox_net, state, jnp.asarray(x), jnp.asarray(y)
+    )
     losses.append(float(loss))
 curves["Equinox"] = losses
 print(f"Equinox: loss {losses[0]:.2f} -> {losses[-1]:.2f}")

@@ -17,7 +17,8 @@ from promissing.inspection import importance, shapley
 
 survey = load_nhanes()
 missing = {
-    name: survey.X[columns].isna().all(axis=1).mean() for name, columns in survey.modalities.items()
+    name: survey.X[columns].isna().all(axis=1).mean()
+    for name, columns in survey.modalities.items()
 }
 for name, share in missing.items():
     print(
@@ -32,11 +33,20 @@ model = NanFusionClassifier(
 )
 model.fit(X[1500:], y[1500:])
 X_test, y_test = X[:1500], y[:1500]
-print(f"AUC on new people: {roc_auc_score(y_test, model.predict_proba(X_test)[:, 1]):.3f}")
+print(
+    f"AUC on new people: {roc_auc_score(y_test, model.predict_proba(X_test)[:, 1]):.3f}"
+)
 
 # %%
 # Remove one modality after the other. The AUC falls, and predictions approach the prior.
-order = ["body_scan", "diet_day_2", "diet_day_1", "mood", "blood_metals", "blood_pressure"]
+order = [
+    "body_scan",
+    "diet_day_2",
+    "diet_day_1",
+    "mood",
+    "blood_metals",
+    "blood_pressure",
+]
 order += ["body", "blood_lipids", "interview"]
 left, scores, distance = X_test.copy(), [], []
 for name in [None, *order]:

@@ -22,7 +22,9 @@ from promissing.uncertainty import (
 
 survey = load_nhanes()
 X, y = survey.X, survey.y.map({0: "no", 1: "yes"}).to_numpy()
-X_train, X_rest, y_train, y_rest = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
+X_train, X_rest, y_train, y_rest = train_test_split(
+    X, y, test_size=0.5, random_state=0, stratify=y
+)
 X_cal, X_test, y_cal, y_test = train_test_split(
     X_rest, y_rest, test_size=0.6, random_state=0, stratify=y_rest
 )
@@ -33,7 +35,9 @@ model = NanMLPClassifier(random_state=0).fit(X_train, y_train)
 # ---------------
 # A set holds the true class with the chosen probability, over many rows. A set with both classes
 # means "I do not know". Calibration uses rows that the model was not trained on.
-conformal = ConformalClassifier(model, prefit=True, confidence_level=0.9, random_state=0)
+conformal = ConformalClassifier(
+    model, prefit=True, confidence_level=0.9, random_state=0
+)
 conformal.conformalize(X_cal, y_cal)
 sets = conformal.predict_set(X_test).to_frame()
 print(sets["set"].value_counts())
@@ -52,18 +56,26 @@ conformal.coverage_by_missing(X_lossy, y_test).plot()
 # Calibration rows must lose values as the rows in use do.
 cal_shares = rng.choice([0, 0.25, 0.5, 0.75], (len(X_cal), 1))
 X_cal_lossy = remove(X_cal, rng.random(X_cal.shape) < cal_shares)
-selective = SelectiveClassifier(model, accuracy=0.93, prefit=True).calibrate(X_cal_lossy, y_cal)
+selective = SelectiveClassifier(model, accuracy=0.93, prefit=True).calibrate(
+    X_cal_lossy, y_cal
+)
 result = selective.predict_selective(X_lossy)
 decided = ~result.abstained
 print(f"decided: {decided.mean():.0%}")
-print(f"accuracy there: {(model.predict(X_lossy)[decided] == y_test[decided]).mean():.1%}")
+print(
+    f"accuracy there: {(model.predict(X_lossy)[decided] == y_test[decided]).mean():.1%}"
+)
 print(result.to_frame().head(3).to_string())
 
 # %%
 # What to measure next
 # --------------------
-ordered = next_measurement(model, X_lossy[:3], X_cal, groups=survey.modalities, random_state=0)
-print(ordered.to_frame()[["row", "rank", "group", "gain"]].groupby("row").head(2).round(3))
+ordered = next_measurement(
+    model, X_lossy[:3], X_cal, groups=survey.modalities, random_state=0
+)
+print(
+    ordered.to_frame()[["row", "rank", "group", "gain"]].groupby("row").head(2).round(3)
+)
 
 # %%
 # Drift
