@@ -30,7 +30,7 @@ test: .venv/test
 	$(PYTEST) $(PARALLEL) -m "not extras"
 
 keras-%: .venv/test
-	KERAS_BACKEND=$* $(PYTEST) tests/test_keras.py
+	KERAS_BACKEND=$* $(PYTEST) tests/test_keras.py tests/export/test_export.py -k keras
 
 # Tests that need a browser or another heavy program. pytest prints what it skips, and why; it exits
 # with 5 if there is no test.

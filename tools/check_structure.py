@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 MAX_FUNCTION_LINES = 80  # without the docstring
 MAX_PARAMETERS = 12  # without self
 MAX_CODE_LINES = 15_000  # Without the packages of CAPABILITIES, which each have their own purpose.
-CAPABILITIES = ("uncertainty",)
+CAPABILITIES = ("uncertainty", "export")
 # Constructors with the parameters of scikit-learn's MLP and Keras's Dense, and no other code.
 EXEMPT = {f"{name}.__init__" for name in (*promissing.__all__, "NanDense")}
 

@@ -42,6 +42,7 @@ _MODULES = (
     "datasets",
     "encoding",
     "estimators",
+    "export",
     "inspection",
     "io",
     "jax",
@@ -53,6 +54,7 @@ _MODULES = (
     "report",
     "torch",
     "training",
+    "uncertainty",
 )
 __all__ = [
     "GAINImputer",
