@@ -44,7 +44,8 @@ settings.load_profile("promissing")
 # few epochs. They compile without optimisation, in half the time. The tests of the engine and of
 # the layers, and golden predictions bit for bit, use the optimised programs.
 COMPILED_QUICKLY = (
-    *("tests/cli/", "tests/compare/", "tests/encoding/", "tests/estimators/", "tests/inspection/"),
+    *("tests/cli/", "tests/compare/", "tests/encoding/", "tests/estimators/", "tests/export/"),
+    "tests/inspection/",
     *("tests/networks/", "tests/report/", "tests/studies/", "tests/uncertainty/"),
     *("tests/test_docs", "tests/test_package", "tests/test_old_names"),
     *(() if os.environ.get("PROMISSING_EXACT") else ("tests/test_golden",)),
