@@ -18,6 +18,8 @@ from promissing import (
     NanFusionRegressor,
     NanMLPClassifier,
     NanMLPRegressor,
+    Pruner,
+    TableEncoder,
 )
 from promissing.export import to_keras, to_onnx, to_torch
 from promissing.export.onnx import MISSING_DATE
@@ -176,6 +178,27 @@ def test_a_graph_may_take_one_matrix(tmp_path):
     assert label.tolist() == model.predict(X).astype(int).tolist()
 
 
+@pytest.mark.parametrize("first", ["encoder", "pruner", "both"])
+def test_a_pipeline_of_our_transformers_is_one_graph(first):
+    frame, level = table(300)
+    steps = {
+        "encoder": [TableEncoder()],
+        "pruner": [Pruner("feature", groups=[0, 1, 1, 2])],
+        "both": [TableEncoder(n_bins=4), Pruner("shared")],
+    }[first]
+    X = frame[["a", "b", "c", "d"]] if first == "pruner" else frame
+    network = NanMLPClassifier((8,), n_members=2, max_iter=3, random_state=0)
+    model = make_pipeline(*steps, network).fit(X, level > 0)
+    session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    if first == "pruner":
+        given = {name: X[[name]].to_numpy() for name in X}
+    else:
+        reader = NanMLPClassifier((4,), n_members=1, max_iter=1).fit(frame, level > 0)
+        given = feeds(X, reader)
+    found = session.run(["probabilities"], given)[0]
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-5)
+
+
 def test_the_metadata_say_what_a_user_must_know():
     frame, level = table()
     model = NanMLPClassifier((4,), n_members=1, max_iter=2).fit(frame, level > 0)
@@ -208,6 +231,8 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
             export(HistGradientBoostingClassifier())
     with pytest.raises(ValueError, match="Export the last step of the pipeline"):
         to_torch(make_pipeline(StandardScaler(), model))
+    with pytest.raises(ValueError, match="has a StandardScaler, and only TableEncoder and Pruner"):
+        to_onnx(make_pipeline(StandardScaler(), model))
     with pytest.raises(ValueError, match="`opset` must be a whole number from 18"):
         to_onnx(model, opset=11)
     with pytest.raises(ValueError, match="suffix"):

@@ -39,7 +39,7 @@ def to_onnx(
     Parameters
     ----------
     model : NanMLPClassifier, NanMLPRegressor, NanFusionClassifier or NanFusionRegressor
-        The fitted model.
+        The fitted model, or a pipeline of `TableEncoder` or `Pruner` that ends in one.
     path : path, optional
         File to write (.onnx).
     matrix : bool, default=False

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 import promissing
 from promissing._validation import expect, warn
+from promissing.encoding.table_encoder import TableEncoder
 from promissing.export.parts import Head, take_apart
 from promissing.networks.fusion import Fusion
+from promissing.pruner import Pruner
 
 try:
     import onnx
@@ -63,16 +65,21 @@ def build(model: Any, path: str | Path | None, *, matrix: bool, opset: int) -> A
 
         check_target(path, (".onnx",))
         target = Path(path)
-    parts = take_apart(model)  # Refuses other models.
-    left_out = [name for name in ("conformal", "selective") if name in model.calibration_]
+    before, final = _steps(model)
+    parts = take_apart(final)  # Refuses other models.
+    left_out = [name for name in ("conformal", "selective") if name in final.calibration_]
     if left_out:
         warn(
             "The graph holds the predictions. Sets, intervals and abstention, for which the model "
             "is calibrated, are left out."
         )
     graph = _Graph()
-    encoded, absent, inputs = _encode(graph, model, matrix)
-    outputs = _predict(graph, model, parts, encoded, absent)
+    source = _Source(before[0] if before else final.encoder_)
+    readings, inputs = _inputs(graph, source, matrix)
+    for step in before:
+        readings = _transform(graph, step, readings)
+    encoded, absent = _standardise(graph, final.encoder_, readings)
+    outputs = _predict(graph, final, parts, encoded, absent)
     made = helper.make_model(
         helper.make_graph(graph.nodes, "promissing", inputs, outputs, graph.constants),
         opset_imports=[
@@ -83,7 +90,7 @@ def build(model: Any, path: str | Path | None, *, matrix: bool, opset: int) -> A
         producer_name="promissing",
         producer_version=promissing.__version__,
     )
-    helper.set_model_props(made, {"promissing": json.dumps(_metadata(model, left_out))})
+    helper.set_model_props(made, {"promissing": json.dumps(_metadata(final, source, left_out))})
     onnx.checker.check_model(made, full_check=True)
     if target is not None:
         from promissing.io.files import write_bytes
@@ -115,38 +122,91 @@ class _Graph:
 # ------------------------------------------------------------------------------- encoding
 
 
-def _encode(graph: _Graph, model: Any, matrix: bool) -> tuple[str, str, list[Any]]:
-    """Add the encoding: the values (n, q), 0 where missing, and the missing columns, as float32."""
-    encoder = model.encoder_
-    kinds, p = encoder.kinds_, model.n_features_in_
-    if matrix:
-        if set(kinds) - {"number", "boolean"}:
-            other = next(j for j, kind in enumerate(kinds) if kind not in ("number", "boolean"))
+class _Source:
+    """The raw columns: their names and kinds, and the encoder that knows their categories."""
+
+    def __init__(self, step: Any) -> None:
+        self.encoder = step if isinstance(step, TableEncoder) else None
+        p = step.n_features_in_
+        self.kinds = ["number"] * p if self.encoder is None else list(step.kinds_)
+        given = getattr(step, "feature_names_in_", None)
+        self.names = [f"x{j}" for j in range(p)] if given is None else [str(n) for n in given]
+
+    @property
+    def categories(self) -> dict[str, list[str]]:
+        """The spellings of all categories, by column."""
+        if self.encoder is None:
+            return {}
+        pairs = zip(self.names, self.encoder.categories_, strict=True)
+        return {name: [spelling(value) for value in values] for name, values in pairs if values}
+
+
+def _steps(model: Any) -> tuple[list[Any], Any]:
+    """Return the transformers of a pipeline, and the estimator at its end."""
+    steps = [step for _, step in getattr(model, "steps", [("", model)])]
+    before = [step for step in steps[:-1] if step is not None and step != "passthrough"]
+    for step in before:
+        if not isinstance(step, TableEncoder | Pruner):
             raise ValueError(
-                f"`matrix=True` is for numbers, and column {encoder.feature_key(other)!r} holds "
-                f"values of the kind {kinds[other]!r}. Use one input for each column."
+                f"The pipeline has a {type(step).__name__}, and only TableEncoder and Pruner can "
+                "be exported before the estimator. Our estimators standardise and encode by "
+                "themselves."
             )
-        inputs = [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["n", p])]
-        readings = "X"
-    else:
-        inputs, columns = [], []
-        for j, kind in enumerate(kinds):
-            name = _input_name(encoder, j)
-            inputs.append(helper.make_tensor_value_info(name, _TYPES[kind], ["n", 1]))
-            columns.append(_reading(graph, encoder, j, name))
-        readings = graph.node("Concat", *columns, axis=1)
+    return before, steps[-1]
+
+
+def _inputs(graph: _Graph, source: _Source, matrix: bool) -> tuple[str, list[Any]]:
+    """Add the inputs, and return them as one matrix of doubles (n, p), NaN where missing."""
+    kinds, p = source.kinds, len(source.kinds)
+    if matrix:
+        for name, kind in zip(source.names, kinds, strict=True):
+            if kind not in ("number", "boolean"):
+                raise ValueError(
+                    f"`matrix=True` is for numbers, and column {name!r} holds values of the kind "
+                    f"{kind!r}. Use one input for each column."
+                )
+        return "X", [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["n", p])]
+    made = [
+        helper.make_tensor_value_info(name, _TYPES[kind], ["n", 1])
+        for name, kind in zip(source.names, kinds, strict=True)
+    ]
+    columns = [_reading(graph, source, j) for j in range(p)]
+    return graph.node("Concat", *columns, axis=1), made
+
+
+def _transform(graph: _Graph, step: Any, readings: str) -> str:
+    """Add a transformer, and return its columns as doubles, NaN where missing."""
+    if isinstance(step, TableEncoder):
+        encoded, absent = _standardise(graph, step, readings)
+        nan = graph.constant(np.array([[np.nan]], np.float32))
+        lost = graph.node("Cast", absent, to=TensorProto.BOOL)
+        values = graph.node("Where", lost, nan, encoded)
+        return graph.node("Cast", values, to=TensorProto.DOUBLE)
+    layout, p = step._layout, step.n_features_in_
+    extra = np.full((p, 1), 1 / p)
+    if step.compensation == "feature":
+        extra = np.eye(p) if layout.membership is None else np.asarray(layout.membership)
+    elif layout.column_shares is not None:
+        extra = np.asarray(layout.column_shares)[:, None]
+    known = graph.node("Equal", readings, readings)
+    values = graph.node("Where", known, readings, graph.constant(np.zeros(1)))
+    absent = graph.node("Cast", graph.node("Not", known), to=TensorProto.DOUBLE)
+    more = graph.node("MatMul", absent, graph.constant(extra.astype(np.float64)))
+    return graph.node("Concat", values, more, axis=1)
+
+
+def _standardise(graph: _Graph, encoder: Any, readings: str) -> tuple[str, str]:
+    """Add an encoder: the values (n, q), 0 where missing, and the missing columns, as float32."""
     shift, scale, low, high, mean = encoder._maps
-    values = graph.node(
-        "Gather", readings, graph.constant(encoder.groups_.astype(np.int64)), axis=1
-    )
+    owner = graph.constant(encoder.groups_.astype(np.int64))
+    values = graph.node("Gather", readings, owner, axis=1)
     # A feature that was never observed is missing in every row: its shift is NaN.
     values = graph.node("Sub", values, graph.constant(shift))
     known = graph.node("Equal", values, values)
     values = graph.node("Where", known, values, graph.constant(np.zeros(1)))
     values = graph.node("Div", values, graph.constant(scale))
-    largest = _LARGEST
-    values = graph.node("Max", values, graph.constant(np.maximum(low, -largest)))
-    values = graph.node("Min", values, graph.constant(np.minimum(high, largest)))
+    values = graph.node("Max", values, graph.constant(np.maximum(low, -_LARGEST)))
+    values = graph.node("Min", values, graph.constant(np.minimum(high, _LARGEST)))
     hot = np.zeros(len(shift), bool)
     hot[encoder._hot] = True
     if hot.any():  # 1 in the column of the category, and 0 in the others.
@@ -156,16 +216,12 @@ def _encode(graph: _Graph, model: Any, matrix: bool) -> tuple[str, str, list[Any
     values = graph.node("Where", known, values, graph.constant(np.zeros(1)))
     encoded = graph.node("Cast", values, to=TensorProto.FLOAT)
     absent = graph.node("Cast", graph.node("Not", known), to=TensorProto.FLOAT)
-    return encoded, absent, inputs
+    return encoded, absent
 
 
-def _input_name(encoder: Any, j: int) -> str:
-    return str(encoder.feature_names_in_[j]) if hasattr(encoder, "feature_names_in_") else f"x{j}"
-
-
-def _reading(graph: _Graph, encoder: Any, j: int, name: str) -> str:
+def _reading(graph: _Graph, source: _Source, j: int) -> str:
     """Add the reading of one column as double (n, 1), NaN where missing."""
-    kind, key = encoder.kinds_[j], encoder.feature_key(j)
+    kind, name = source.kinds[j], source.names[j]
     if kind in ("number", "boolean"):
         return graph.node("Identity", name)
     if kind == "date":
@@ -174,13 +230,14 @@ def _reading(graph: _Graph, encoder: Any, j: int, name: str) -> str:
         seconds = graph.node("Cast", name, to=TensorProto.DOUBLE)
         seconds = graph.node("Div", seconds, graph.constant(np.array([[1e9]])))
         return graph.node("Where", lost, nan, seconds)
-    texts = [spelling(value) for value in encoder.categories_[j] or []]
+    encoder: Any = source.encoder
+    texts = source.categories.get(name, [])
     if "" in texts or len(set(texts)) < len(texts):
         what = (
             "the empty text, which means missing in the graph" if "" in texts else "two spellings"
         )
         raise ValueError(
-            f"Column {key!r} has a category with {what}. Rename the category and fit again."
+            f"Column {name!r} has a category with {what}. Rename the category and fit again."
         )
     elsewhere = float(len(texts)) if encoder._other[j] else -1.0
     places = graph.node(
@@ -392,19 +449,13 @@ def _outputs(graph: _Graph, model: Any, parts: Any, mean: str) -> list[Any]:
     return [helper.make_tensor_value_info("label", TensorProto.STRING, ["n"]), *found]
 
 
-def _metadata(model: Any, left_out: list[str]) -> dict[str, Any]:
+def _metadata(model: Any, source: _Source, left_out: list[str]) -> dict[str, Any]:
     """Return what a user of the graph should know, as values for JSON."""
-    encoder = model.encoder_
-    names = [_input_name(encoder, j) for j in range(model.n_features_in_)]
     return {
         "version": promissing.__version__,
         "estimator": type(model).__name__,
-        "columns": dict(zip(names, encoder.kinds_, strict=True)),
-        "categories": {
-            name: [spelling(value) for value in values]
-            for name, values in zip(names, encoder.categories_, strict=True)
-            if values
-        },
+        "columns": dict(zip(source.names, source.kinds, strict=True)),
+        "categories": source.categories,
         "missing": {"number": "NaN", "boolean": "NaN", "date": int(MISSING_DATE), "category": ""},
         "classes": [str(label) for label in getattr(model, "classes_", [])],
         "prior": np.asarray(model.prior_).tolist(),
