@@ -65,6 +65,7 @@ figures: .venv/base
 
 # Tutorials and the gallery are executed; they need the packages of the tests.
 docs: .venv/test
+	rm -rf docs/auto_tutorials docs/auto_examples
 	$(BIN)/python -m sphinx -qW --keep-going docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 
@@ -83,7 +84,7 @@ docs: .venv/test
 .venv-lowest/done: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt \
-		--editable . hypothesis polars pytest
+		--editable ".[demo]" hypothesis polars pytest
 	touch $@
 
 clean:

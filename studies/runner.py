@@ -270,7 +270,8 @@ def read(out: str | Path) -> Results:
         depend on the run; `arrays`, by batch and name; and `about`, a dict with
 
         - `study`, `settings` and `protocol`;
-        - `versions`, `commit`, `platform` and `jobs` of the last run;
+        - `versions`, `platform` and `jobs` of the last run;
+        - `commit`, the commits of all runs that finished batches;
         - `started`, `finished` (None if the last run is in progress or was killed) and `seconds`
           of all runs together, and `runs`, one entry per run;
         - `n_done`, the number of finished batches, and `skipped`, which maps batches to reasons.
@@ -297,7 +298,12 @@ def read(out: str | Path) -> Results:
     about = {
         **{name: log[name] for name in ("study", "settings", "protocol", "runs")},
         **{name: runs[-1][name] for name in ("versions", "platform", "jobs", "finished")},
-        "commit": runs[-1].get("commit"),
+        # A run without batches only writes the report anew.
+        "commit": ", ".join(
+            dict.fromkeys(
+                str(one["commit"]) for one in runs if one.get("batches") and one["commit"]
+            )
+        ),
         "started": runs[0]["started"],
         "seconds": sum(one["seconds"] for one in runs),
         "n_done": len(names),
@@ -380,6 +386,7 @@ class _Store:
             "started": _now(),
             "finished": None,
             "skipped": {},
+            "batches": 0,
         }
         log["runs"].append(self._run)
         self._note()
@@ -394,6 +401,7 @@ class _Store:
         try:
             if attempt.file is not None:
                 write(self.out / BATCHES / f"{quote(attempt.name, safe='')}.npz", attempt.file)
+                self._run["batches"] += 1
             else:
                 self._run["skipped"][attempt.name] = attempt.skipped
             self._note()

@@ -66,7 +66,7 @@ CORRELATION, SYNTHETIC_SHARE = 0.8, 0.2
 SYNTHETIC_ROWS = (500, 250, 100)  # Training, calibration, test rows for each number of values.
 AUDITS = 10  # Repetitions in which "exact" and "nested" are run: they predict again for every mask.
 
-# Acquisition takes a minute for each table and seed: at most so many tables, evenly spread.
+# Acquisition takes a minute for each table and seed. It uses at most this number of tables.
 ACQUISITION_TABLES = 6
 CUBES = ("cube", "cube_nm")
 POLICIES = ("global", "importance", "greedy", "learned", "random")
@@ -530,6 +530,7 @@ def _write_decisions(out: Path, rows: pd.DataFrame) -> str:
         frame = means[["strategy", "ratio", *shown]]
         texts.append(markdown(frame, {"ratio": ".2f"} | dict.fromkeys(shown, ".3f")))
         draw_decisions(frame, out)
+        texts.append(_certain_by_table(in_common(classes[classes["ratio"] >= 0])))
     for name, part in (("Classification", classes), ("Regression", numbers)):
         if len(part):
             means = _over_tables(part[part["ratio"] < 0], ["strategy"])
@@ -537,7 +538,30 @@ def _write_decisions(out: Path, rows: pd.DataFrame) -> str:
             frame = frame.assign(ratio=frame["area"] / frame["at_random"])
             texts.append(f"### {name}: area below the risk by coverage\n")
             texts.append(markdown(frame, dict.fromkeys(frame.columns[1:], ".3f")))
+            if {"ours", "hgb", "catboost"} <= set(part["strategy"]):
+                areas = part.pivot_table(index="dataset", columns="strategy", values="area")
+                ratio = (areas["ours"] / areas[["hgb", "catboost"]].min(axis=1)).mean()
+                texts.append(
+                    f"Ours over the better of HGB and CatBoost, mean of tables: {ratio:.3f}\n"
+                )
     return "\n".join(texts)
+
+
+def _certain_by_table(frame: pd.DataFrame) -> str:
+    """Return the accuracy of certain predictions by table, and of all of them together."""
+    shown = frame[frame["strategy"].isin(("ours", "hgb"))]
+    by_table = shown.pivot_table(
+        index=["strategy", "dataset"], columns="ratio", values="accuracy"
+    ).reset_index()
+    right = frame.assign(right=frame["accuracy"] * frame["decided"])
+    sums = right.groupby(["strategy", "ratio"])[["right", "decided"]].sum()
+    pooled = (sums["right"] / sums["decided"]).unstack().reset_index()
+    texts = ["### Accuracy of certain predictions by table\n"]
+    for part in (by_table, pooled):
+        part.columns = [c if isinstance(c, str) else f"{c:.0%}" for c in part.columns]
+        texts.append(markdown(part, {name: ".3f" for name in part if name.endswith("%")}))
+        texts.append("All certain predictions of all tables together:\n")
+    return "\n".join(texts[:-1])
 
 
 def in_common(frame: pd.DataFrame) -> pd.DataFrame:
@@ -561,7 +585,7 @@ def draw_decisions(frame: pd.DataFrame, out: Path) -> None:
         "calibration": "Calibration error",
     }
     for dark in (False, True):
-        # Ours, and the rival that is trained in the same way, in colour.
+        # Ours, and the rival that is also trained with removed values, in colour.
         colors = {"ours": "#fb923c" if dark else "#c2410c"}
         colors["mean+indicator+augment"] = "#79b8ff" if dark else "#2563a8"
         grey, other = ("#8b949e", "#b1bac4") if dark else ("#9aa0a8", "#5b616b")
@@ -591,8 +615,14 @@ def _write_acquisition(out: Path, rows: pd.DataFrame) -> str:
     shown = [name for name in wide.columns if name not in ("dataset", "strategy", "repetition")]
     means = wide.groupby(["dataset", "strategy"])[shown].mean().reset_index()
     means["errors away"] = means["difference"] / means["error"].replace(0, np.nan)
-    return "## Acquisition\n\n" + markdown(
+    text = "## Acquisition\n\n" + markdown(
         means, dict.fromkeys(shown, ".4f") | {"errors away": ".1f", "first_useless": ".1f"}
+    )
+    ours = wide[wide["strategy"] == "global"]
+    worse = int((ours["difference"] > 2 * ours["error"]).sum())
+    return text + (
+        f'\n"global" is worse than the better order by more than two standard errors in {worse} '
+        f"of {len(ours)} runs.\n"
     )
 
 

@@ -51,8 +51,8 @@ def hostile(n, model):
     frame.loc[:9] = frame.loc[:9].mask(np.ones((10, frame.shape[1]), bool))
     frame["city"] = frame["city"].where((rng.random(n) < 0.9) | frame["city"].isna(), "Rome")
     # Without bins, numbers are not clipped.
-    far = 1e300 if model.n_bins else 1e4
-    frame.loc[10:19, "d"] = [1e4, -1e4, far, -far, 1e-300, 0.0, -0.0, 300.0, 3e3, 1e2]
+    far = 1e300 if model.n_bins else 1e9
+    frame.loc[10:19, "d"] = [1e9, -1e9, far, -far, 1e-300, 0.0, -0.0, 300.0, 3e3, 1e2]
     return frame
 
 
@@ -137,7 +137,7 @@ def test_a_module_predicts_like_the_model_and_learns(models, name):
     module = to_torch(model)
     assert_close(module(x).detach().numpy(), model, X)
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)
-    module.train()(x[:64]).square().mean().backward()
+    module.train()(x[64:128]).square().mean().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in module.parameters())
     before = [p.detach().clone() for p in module.parameters()]
     optimizer.step()
@@ -156,7 +156,7 @@ def test_a_keras_model_predicts_like_the_model_and_learns(models, name, tmp_path
     again = keras.models.load_model(tmp_path / "model.keras").predict(x, verbose=0)
     np.testing.assert_allclose(again, found, atol=1e-6)
     network.compile("sgd", "mse")
-    network.fit(x[:64], np.zeros_like(found[:64]), epochs=1, verbose=0)
+    network.fit(x[64:128], np.zeros_like(found[64:128]), epochs=1, verbose=0)
     assert all(np.isfinite(w).all() for w in network.get_weights())
 
 
@@ -243,6 +243,13 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
         to_onnx(text)
     with pytest.raises(ValueError, match="`matrix=True` is for numbers, and column 'ward'"):
         to_onnx(text, matrix=True)
+
+
+@pytest.mark.parametrize("export", [to_onnx, to_torch, to_keras])
+def test_abstention_by_known_share_is_left_out_with_a_warning(export):
+    model, _ = small()
+    with pytest.warns(UserWarning, match=r"`min_known=0.5` is not exported"):
+        export(model.set_params(min_known=0.5))
 
 
 def test_a_calibration_is_left_out_with_a_warning():

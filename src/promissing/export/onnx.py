@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 import promissing
 from promissing._validation import expect, warn
 from promissing.encoding.table_encoder import TableEncoder
+from promissing.export import OPSET
 from promissing.export.parts import Head, take_apart
+from promissing.io.files import check_target, write_bytes
 from promissing.networks.fusion import Fusion
 from promissing.pruner import Pruner
 
@@ -25,11 +27,10 @@ except ModuleNotFoundError as error:
 
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["MISSING_DATE", "OPSET", "build"]
+__all__ = ["MISSING_DATE", "build"]
 
 Array = NDArray[Any]
 
-OPSET = 18
 _ML_OPSET, _IR_VERSION = 3, 9
 MISSING_DATE = np.iinfo(np.int64).min
 _LARGEST = 1e30  # Standardised numbers without bins are clipped here, so that none overflows.
@@ -61,8 +62,6 @@ def build(model: Any, path: str | Path | None, *, matrix: bool, opset: int) -> A
     expect(good, "opset", f"a whole number from {OPSET} to {newest}", opset)
     target = None
     if path is not None:
-        from promissing.io.files import check_target
-
         check_target(path, (".onnx",))
         target = Path(path)
     before, final = _steps(model)
@@ -93,8 +92,6 @@ def build(model: Any, path: str | Path | None, *, matrix: bool, opset: int) -> A
     helper.set_model_props(made, {"promissing": json.dumps(_metadata(final, source, left_out))})
     onnx.checker.check_model(made, full_check=True)
     if target is not None:
-        from promissing.io.files import write_bytes
-
         write_bytes(target, made.SerializeToString())
     return made
 

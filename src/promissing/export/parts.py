@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from promissing._validation import warn
 from promissing.estimators import recipe
 from promissing.estimators.base import NanEstimator
 from promissing.networks.base import Params
@@ -167,6 +168,11 @@ def take_apart(model: Any) -> Parts:
             f"{type(model).__name__}.{advice}"
         )
     check_is_fitted(model)
+    if model.min_known:
+        warn(
+            f"`min_known={model.min_known:g}` is not exported: the result predicts rows with few "
+            "known values, too."
+        )
     network, params, loss = model._network, model.params_, model._loss
     count = len(next(iter(params.values())))
     members = []

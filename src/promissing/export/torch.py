@@ -62,7 +62,7 @@ class Network(nn.Module):
         self.dropout = nn.Dropout(parts.dropout)
         self._columns = [torch.as_tensor(layer.columns) for layer in member.first]
         self._all = len(member.first) == 1 and len(member.first[0].columns) == parts.n_columns
-        self._fused = parts.head.kind
+        self._kind = parts.head.kind
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs (n, k) of the network.
@@ -99,9 +99,9 @@ class Network(nn.Module):
 
     def _probabilities(self, outputs: Tensor) -> Tensor:
         """Return what the fusion layer sees of the decision of a modality."""
-        if self._fused == "softmax":
+        if self._kind == "softmax":
             return torch.softmax(outputs, dim=-1)
-        return torch.sigmoid(outputs) if self._fused in ("two classes", "labels") else outputs
+        return torch.sigmoid(outputs) if self._kind in ("two classes", "labels") else outputs
 
 
 class Ensemble(nn.Module):

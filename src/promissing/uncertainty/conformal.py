@@ -1029,17 +1029,26 @@ class ConformalClassifier(ClassifierMixin, _Conformal):
                 # Equal scores count: rounding must not make them differ.
                 counts[here, columns] += len(scores) - np.searchsorted(np.sort(scores), own - 1e-12)
                 sizes[here, columns] += len(scores)
-        empty = np.isnan(codes).all(axis=1)
-        if self.method == "nearest" and empty.any() and not self.per_class:
-            # All empty rows have the same random number, and calibration rows under nearest masks
-            # have others. Emptied calibration rows have the same too, and differ in their class.
-            first = int(empty.argmax())
-            own = aps_scores(outputs[:, first], uniforms[first])
-            at_least = own[:, :, None] <= own[:, None] + 1e-12
-            of_class = self._class_counts()
-            counts[empty] = (at_least * of_class[:, None]).sum(axis=(0, 2))
-            sizes[empty] = of_class.sum()
+        empty = np.asarray(np.isnan(codes).all(axis=1))
+        if self.method == "nearest" and empty.any():
+            counts[empty], sizes[empty] = self._counts_of_empty(outputs, uniforms, empty)
         return counts, sizes
+
+    def _counts_of_empty(
+        self, outputs: Float, uniforms: Float, empty: Mask
+    ) -> tuple[Float | Array, Float | Array]:
+        """Return the counts and sizes (K,) for rows without known values.
+
+        They share one random number, and calibration rows under the nearest masks have others.
+        Calibration rows that are emptied have the same number, too, and differ in their class only.
+        """
+        of_class = self._class_counts()
+        if self.per_class:  # Within a class, all emptied rows have the same score.
+            return of_class.sum(axis=0), of_class.sum(axis=0)
+        first = int(empty.argmax())
+        own = aps_scores(outputs[:, first], uniforms[first])
+        at_least = own[:, :, None] <= own[:, None] + 1e-12
+        return (at_least * of_class[:, None]).sum(axis=(0, 2)), of_class.sum()
 
 
 @dataclass(eq=False, repr=False)
