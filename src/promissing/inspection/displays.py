@@ -531,7 +531,7 @@ NanFusionRegressor
         panel.set_xticks(range(n_columns), self.names or range(n_columns), rotation=90)
         panel.set(xlabel="column", ylabel="neuron", title="Neutralizers of missing values")
         bar = self.figure_.colorbar(image, ax=panel)
-        bar.set_label(f"in standard deviations from the mean; dots: beyond {limit:g}")
+        bar.set_label(f"deviations from the mean\n(dots: beyond {limit:g})")
         return self
 
 
